@@ -1,0 +1,40 @@
+"""dectool: decentralized optimization, written once and run everywhere.
+
+An algorithm is a plain function or a small class written against :class:`Communicator`. It runs
+on simulated graphs (``backend="stacked"`` or ``"sim"``) unchanged.
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from types import ModuleType as _ModuleType
+
+from dectool import topology as topology
+from dectool.communicator import Communicator as Communicator
+from dectool.communicator import Request as Request
+from dectool.errors import DeadlockError as DeadlockError
+from dectool.errors import DectoolError as DectoolError
+from dectool.run import Result as Result
+from dectool.run import run as run
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Communicator",
+    "DeadlockError",
+    "DectoolError",
+    "Request",
+    "Result",
+    "__version__",
+    "run",
+    "topology",
+]
+
+_LAZY = frozenset({"algorithms", "problems", "sim", "testing", "theory"})
+
+
+def __getattr__(name: str) -> _ModuleType:
+    """Import a room of dectool when it is first asked for, so that ``import dectool`` is light."""
+    if name in _LAZY:
+        return _importlib.import_module(f"dectool.{name}")
+    raise AttributeError(f"module 'dectool' has no attribute {name!r}")

@@ -1,0 +1,25 @@
+"""The Communicator: the one interface that programs and algorithms are written against."""
+
+from __future__ import annotations
+
+from dectool.communicator._core import Channel as Channel
+from dectool.communicator._core import Observation as Observation
+from dectool.communicator._core import Pending as Pending
+from dectool.communicator._groups import GroupOperations
+from dectool.communicator._neighborhood import NeighborhoodOperations
+from dectool.communicator._neighborhood import NeighborPlan as NeighborPlan
+from dectool.communicator._parcel import Parcel as Parcel
+from dectool.communicator._request import Request as Request
+
+__all__ = ["Communicator", "Request"]
+
+
+class Communicator(NeighborhoodOperations, GroupOperations):
+    """What a rank sees of the others; a program is a plain function of one.
+
+    The blocking calls are those of MPI. Any array goes in (NumPy, PyTorch) and the same kind comes
+    out; a list, tuple or dict of arrays travels as one message. Inputs are never modified. Each
+    operation has a non-blocking form with an ``i`` in front that returns a :class:`Request`.
+
+    A program is written once and runs on every backend: see :func:`dectool.run`.
+    """

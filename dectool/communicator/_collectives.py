@@ -1,0 +1,319 @@
+"""Operations of all ranks of a communicator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dectool._text import nearest
+from dectool.communicator import _rounds
+from dectool.communicator._core import CommunicatorCore
+from dectool.communicator._neighborhood import _same_layout
+from dectool.communicator._parcel import (
+    Buffer,
+    Layout,
+    Parcel,
+    Phantom,
+    row,
+    segment,
+    stack,
+    unpack,
+)
+from dectool.communicator._request import Request
+from dectool.errors import ArgumentError, ArgumentTypeError, ContractError
+from dectool.kernels import combine, divide
+
+_OPERATORS = ("mean", "sum", "max", "min", "prod")
+
+
+class CollectiveOperations(CommunicatorCore):
+    """The collective part of a communicator, derived from messages by rounds."""
+
+    def iallreduce(self, x: Any, op: str = "mean", algorithm: str = "auto") -> Request[Any]:
+        """Start an :meth:`allreduce`."""
+        buffers, layout = self._allreduce_arguments(x, op, algorithm)
+        return self._in_background(
+            lambda comm: comm._allreduce(buffers, layout, op, algorithm),
+            lambda reduced: unpack(reduced, layout, self._lead_shape),
+        )
+
+    def allreduce(self, x: Any, op: str = "mean", algorithm: str = "auto") -> Any:
+        """Reduce over all ranks, element by element; every rank gets the result.
+
+        Args:
+            x: An array, or a container of arrays (one message).
+            op: "mean" (of floats or complex numbers), "sum", "max", "min" or "prod".
+            algorithm: "ring", "recursive_doubling", "rabenseifner", "tree", or "auto": what
+                an MPI library would do (recursive doubling up to 64 KiB,
+                then Rabenseifner for a power of two and the ring otherwise).
+
+        Returns:
+            Like ``x``; the same bits on every rank. Backends agree to rounding.
+
+        Example:
+            >>> import dectool
+            >>> dectool.run(lambda comm: comm.allreduce(float(comm.rank)), n=4).values
+            [1.5, 1.5, 1.5, 1.5]
+        """
+        buffers, layout = self._allreduce_arguments(x, op, algorithm)
+        return unpack(self._allreduce(buffers, layout, op, algorithm), layout, self._lead_shape)
+
+    def ireduce_scatter(self, x: Any, op: str = "mean") -> Request[Any]:
+        """Start a :meth:`reduce_scatter`."""
+        buffers, layout = self._rows_argument(x, "reduce_scatter")
+        _check_operator(op, layout)
+        return self._in_background(
+            lambda comm: comm._reduce_scatter(buffers, layout, op),
+            lambda reduced: unpack(reduced, layout, self._lead_shape),
+        )
+
+    def reduce_scatter(self, x: Any, op: str = "mean") -> Any:
+        """Reduce row i of every rank's ``x`` into rank i, in ascending rank order.
+
+        Args:
+            x: Arrays whose leading axis has one row for each rank.
+            op: As for :meth:`allreduce`.
+
+        Returns:
+            Like ``x`` without the leading axis.
+        """
+        buffers, layout = self._rows_argument(x, "reduce_scatter")
+        _check_operator(op, layout)
+        return unpack(self._reduce_scatter(buffers, layout, op), layout, self._lead_shape)
+
+    def iallgather(self, x: Any) -> Request[Any]:
+        """Start an :meth:`allgather`."""
+        buffers, layout = self._pack(x)
+        return self._in_background(
+            lambda comm: comm._allgather(buffers, layout),
+            lambda rows: unpack(rows, layout, (*self._lead_shape, self.size)),
+        )
+
+    def allgather(self, x: Any) -> Any:
+        """Return what every rank holds, with a new leading axis over ranks."""
+        buffers, layout = self._pack(x)
+        rows = self._allgather(buffers, layout)
+        return unpack(rows, layout, (*self._lead_shape, self.size))
+
+    def ialltoall(self, x: Any) -> Request[Any]:
+        """Start an :meth:`alltoall`."""
+        buffers, layout = self._rows_argument(x, "alltoall")
+        return self._in_background(
+            lambda comm: comm._alltoall(buffers, layout),
+            lambda rows: unpack(rows, layout, (*self._lead_shape, self.size)),
+        )
+
+    def alltoall(self, x: Any) -> Any:
+        """Send row i of ``x`` to rank i; return what each rank sent here, as rows.
+
+        Args:
+            x: Arrays whose leading axis has one row for each rank.
+        """
+        buffers, layout = self._rows_argument(x, "alltoall")
+        return unpack(self._alltoall(buffers, layout), layout, (*self._lead_shape, self.size))
+
+    def ibroadcast(self, x: Any, root: int = 0) -> Request[Any]:
+        """Start a :meth:`broadcast`."""
+        root = self._check_peer(root, "root")
+        buffers, layout = self._pack(x)
+        return self._in_background(
+            lambda comm: comm._broadcast(buffers, layout, root),
+            lambda data: unpack(data, layout, self._lead_shape),
+        )
+
+    def broadcast(self, x: Any, root: int = 0) -> Any:
+        """Return what rank ``root`` holds; the others pass arrays of the same shape and dtype."""
+        root = self._check_peer(root, "root")
+        buffers, layout = self._pack(x)
+        return unpack(self._broadcast(buffers, layout, root), layout, self._lead_shape)
+
+    def ibarrier(self) -> Request[None]:
+        """Start a :meth:`barrier`."""
+        return self._in_background(lambda comm: comm.barrier(), lambda done: None)
+
+    def barrier(self) -> None:
+        """Wait until every rank has come here."""
+        empty = np.zeros(0, np.uint8)
+        self._run_rounds(_rounds.dissemination, empty, "uint8", None, "barrier")
+
+    # -- how ranks that exchange messages do it ------------------------------------------------
+
+    @property
+    def _lead_shape(self) -> tuple[int, ...]:
+        return ()
+
+    def _in_background(
+        self, operation: Callable[[Any], Any], finish: Callable[[Any], Any]
+    ) -> Request[Any]:
+        pending = self._background(operation)
+        return Request(self, [pending], lambda results: finish(results[0]))
+
+    def _allreduce_arguments(
+        self, x: Any, op: str, algorithm: str
+    ) -> tuple[tuple[Buffer, ...], Layout]:
+        if algorithm != "auto" and algorithm not in _rounds.ALLREDUCE:
+            raise ArgumentError(
+                f"algorithm={algorithm!r} is no all-reduce algorithm; "
+                + nearest(algorithm, ["auto", *_rounds.ALLREDUCE])
+            )
+        buffers, layout = self._pack(x)
+        _check_operator(op, layout)
+        return buffers, layout
+
+    def _rows_argument(self, x: Any, operation: str) -> tuple[tuple[Buffer, ...], Layout]:
+        buffers, layout = self._pack(x, 1)
+        axis = len(self._lead_shape)
+        for buffer in buffers:
+            if buffer.shape[axis] != self.size:
+                raise ContractError(
+                    f"{operation} needs arrays with one row for each of the {self.size} ranks, "
+                    f"but got a leading axis of {buffer.shape[axis]}"
+                )
+        return buffers, layout
+
+    def _allreduce(
+        self, buffers: Sequence[Buffer], layout: Layout, op: str, algorithm: str
+    ) -> tuple[Buffer, ...]:
+        nbytes = sum(buffer.nbytes for buffer in buffers)
+        name = _rounds.choose_allreduce(nbytes, self.size) if algorithm == "auto" else algorithm
+        reduced = []
+        for buffer, dtype in zip(buffers, layout.dtypes, strict=True):
+            total = self._run_rounds(
+                _rounds.ALLREDUCE[name], buffer, dtype, op, "allreduce", layout
+            )
+            reduced.append(_divided(total, self.size, dtype) if op == "mean" else total)
+        return tuple(reduced)
+
+    def _broadcast(
+        self, buffers: Sequence[Buffer], layout: Layout, root: int
+    ) -> tuple[Buffer, ...]:
+        def rounds(rank: Any, size: int, cuts: Any) -> Iterable[_rounds.Round]:
+            return _rounds.binomial_broadcast(rank, size, cuts, root)
+
+        return tuple(
+            self._run_rounds(rounds, buffer, dtype, None, "broadcast", layout)
+            for buffer, dtype in zip(buffers, layout.dtypes, strict=True)
+        )
+
+    def _allgather(self, buffers: Sequence[Buffer], layout: Layout) -> tuple[Buffer, ...]:
+        gathered = []
+        for buffer, dtype in zip(buffers, layout.dtypes, strict=True):
+            cuts = np.arange(self.size + 1) * buffer.shape[-1]
+            whole = self._spread(buffer)
+            whole = self._run_rounds(
+                _rounds.ring_allgather, whole, dtype, None, "allgather", layout, cuts
+            )
+            gathered.append(_as_rows(whole, self.size, buffer.shape[-1]))
+        return tuple(gathered)
+
+    def _spread(self, buffer: Buffer) -> Buffer:
+        """Return room for every rank's buffer, with this rank's in its place."""
+        if isinstance(buffer, Phantom):
+            return Phantom((buffer.size * self.size,), buffer.itemsize)
+        whole = np.empty(buffer.size * self.size, buffer.dtype)
+        whole[self.rank * buffer.size : (self.rank + 1) * buffer.size] = buffer
+        return whole
+
+    def _alltoall(self, buffers: Sequence[Buffer], layout: Layout) -> tuple[Buffer, ...]:
+        received = self._alltoall_parcels(buffers, layout, "alltoall")
+        return tuple(
+            stack([parcel.buffers[index] for parcel in received], row(buffer, 0))
+            for index, buffer in enumerate(buffers)
+        )
+
+    def _alltoall_parcels(
+        self, buffers: Sequence[Buffer], layout: Layout, operation: str
+    ) -> list[Parcel]:
+        channel = (*self._context, operation, self._next_sequence(operation))
+        received: list[Parcel | None] = [None] * self.size
+        received[self.rank] = Parcel(tuple(row(b, self.rank) for b in buffers), layout)
+        for dest, source in _rounds.pairwise(self.rank, self.size):
+            rows = tuple(row(buffer, dest) for buffer in buffers)
+            self._post(self._owned(rows, layout), dest, channel)
+            (parcel,) = self._await([self._expect(source, channel)])
+            _same_layout(layout, parcel.layout, f"rank {self.rank} and rank {source}")
+            received[source] = parcel
+        return [parcel for parcel in received if parcel is not None]
+
+    def _reduce_scatter(
+        self, buffers: Sequence[Buffer], layout: Layout, op: str
+    ) -> tuple[Buffer, ...]:
+        parts = self._alltoall_parcels(buffers, layout, "reduce_scatter")
+        reduced = []
+        for index, dtype in enumerate(layout.dtypes):
+            total = parts[0].buffers[index]
+            for part in parts[1:]:
+                total = _combined(op, total, part.buffers[index], dtype)
+            reduced.append(_divided(total, self.size, dtype) if op == "mean" else total)
+        return tuple(reduced)
+
+    def _run_rounds(
+        self,
+        rounds: Callable[[Any, int, Any], Iterable[_rounds.Round]],
+        buffer: Buffer,
+        dtype: str,
+        op: str | None,
+        operation: str,
+        layout: Layout | None = None,
+        cuts: Any = None,
+    ) -> Buffer:
+        """Carry out a collective on a copy of one buffer, round by round."""
+        channel = (*self._context, operation, self._next_sequence(operation))
+        if cuts is None:
+            cuts = _rounds.blocks(buffer.shape[-1], self.size)
+        data = buffer if isinstance(buffer, Phantom) else buffer.copy()
+        for step in rounds(self.rank, self.size, cuts):
+            if step.dest >= 0:
+                part = segment(data, int(step.send[0]), int(step.send[1]))
+                self._post(self._owned((part,), layout), int(step.dest), channel)  # type: ignore[arg-type]
+            if step.source >= 0:
+                (parcel,) = self._await([self._expect(int(step.source), channel)])
+                if layout is not None:
+                    who = f"rank {self.rank} and rank {step.source} in {operation}"
+                    _same_layout(layout, parcel.layout, who)
+                _place(data, step, parcel.buffers[0], dtype, op)
+        return data
+
+
+def _place(data: Buffer, step: _rounds.Round, got: Buffer, dtype: str, op: str | None) -> None:
+    if isinstance(data, Phantom) or isinstance(got, Phantom):
+        return
+    start, stop = int(step.receive[0]), int(step.receive[1])
+    if step.reduces and op is not None:
+        data[start:stop] = combine(op, data[start:stop], got, dtype)
+    else:
+        data[start:stop] = got
+
+
+def _as_rows(buffer: Buffer, rows: int, elements: int) -> Buffer:
+    if isinstance(buffer, Phantom):
+        return Phantom((*buffer.shape[:-1], rows, elements), buffer.itemsize)
+    return buffer.reshape(*buffer.shape[:-1], rows, elements)
+
+
+def _combined(op: str, left: Buffer, right: Buffer, dtype: str) -> Buffer:
+    if isinstance(left, Phantom) or isinstance(right, Phantom):
+        return left
+    return combine(op, left, right, dtype)
+
+
+def _divided(total: Buffer, size: int, dtype: str) -> Buffer:
+    if isinstance(total, Phantom):
+        return total
+    return divide(total, size, dtype)
+
+
+def _check_operator(op: str, layout: Layout) -> None:
+    if op not in _OPERATORS:
+        raise ArgumentError(f"op={op!r} is no reduction; {nearest(str(op), _OPERATORS)}")
+    if op == "mean":
+        layout.require_averageable("op='mean'")
+    for dtype in layout.dtypes:
+        if dtype.startswith("complex") and op in ("max", "min"):
+            raise ArgumentTypeError(f"op={op!r} of {dtype}: complex numbers have no order")
+        if dtype == "bool" and op in ("sum", "prod"):
+            raise ArgumentTypeError(
+                f"op={op!r} of bool: cast to an integer to count, or use 'max' (any), 'min' (all)"
+            )

@@ -1,0 +1,399 @@
+"""The small core that a backend implements; everything else is derived from it."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from dectool.communicator._parcel import Buffer, Layout, Parcel, own, pack, unpack
+from dectool.communicator._request import Request
+from dectool.errors import ArgumentError, ArgumentTypeError, ContractError, UnsupportedOperation
+
+if TYPE_CHECKING:
+    from dectool.topology import Schedule, Topology
+
+Channel = tuple[Any, ...]
+"""What a message is matched by, beside its source: (context, operation, tag or number)."""
+
+
+class Pending(abc.ABC):
+    """One message or background operation that a rank waits for; made by a backend."""
+
+    __slots__ = ()
+
+
+class CommunicatorCore(abc.ABC):
+    """Identity, messages, time and chance: what differs between backends.
+
+    A backend implements the abstract members; their contract is in their docstrings. A message
+    from one rank to another on one channel never overtakes an earlier one.
+    """
+
+    backend: ClassVar[str]
+    """Name of the backend, as ``run(backend=...)`` takes it."""
+
+    _topology: Topology | None
+    _schedule: Schedule | None
+    _sequence: dict[str, int]
+
+    # -- identity ------------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def rank(self) -> Any:
+        """This rank's number, from 0; with ``"stacked"``, the array of all of them."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Number of ranks."""
+
+    @property
+    @abc.abstractmethod
+    def local_size(self) -> int:
+        """Number of ranks on one node (ranks are placed on nodes in blocks)."""
+
+    @property
+    def local_rank(self) -> Any:
+        """This rank's number among those of its node."""
+        return self.rank % self.local_size
+
+    @property
+    def node_rank(self) -> Any:
+        """Number of this rank's node."""
+        return self.rank // self.local_size
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return -(-self.size // self.local_size)
+
+    @property
+    def topology(self) -> Topology:
+        """The topology that neighbour operations use when they are given none; may be set.
+
+        Raises:
+            ArgumentError: None was given to ``run``, or one of another size is set.
+        """
+        if self._topology is None:
+            raise ArgumentError(
+                "this communicator has no topology: give one to run(..., topology=...), "
+                "set comm.topology, or pass topology= to the operation"
+            )
+        return self._topology
+
+    @topology.setter
+    def topology(self, topology: Topology) -> None:
+        self._topology = self._checked_topology(topology)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule given to ``run``; ``comm.topology = comm.schedule.at(k)`` selects a step.
+
+        Raises:
+            ArgumentError: No topology or schedule was given.
+        """
+        if self._schedule is None:
+            self.topology  # noqa: B018 (raises)
+            raise ArgumentError("this communicator was given a topology, not a schedule")
+        return self._schedule
+
+    def _checked_topology(self, topology: Any, argument: str = "topology") -> Topology:
+        from dectool.topology import Schedule, Topology
+
+        if isinstance(topology, Schedule):
+            raise ArgumentTypeError(
+                f"{argument} is a schedule ({topology.name}), and a step of it is needed: "
+                f"pass {argument}=schedule.at(k)"
+            )
+        if not isinstance(topology, Topology):
+            raise ArgumentTypeError(
+                f"{argument} is a {type(topology).__name__}; pass a dectool.topology.Topology "
+                "(topology.from_graph and topology.from_matrix make one)"
+            )
+        if topology.size != self.size:
+            raise ArgumentError(
+                f"{argument} is a {topology.name} with {topology.size} ranks, but the "
+                f"communicator has {self.size}; build it for {self.size}"
+            )
+        return topology
+
+    def per_rank(self, function: Callable[[int], Any]) -> Any:
+        """Return ``function(rank)``: the way to make a value that differs between ranks.
+
+        With ``"stacked"`` the function is called for every rank and its arrays are stacked, so a
+        program that uses this in place of ``if comm.rank == ...`` runs on every backend.
+
+        Example:
+            >>> import numpy as np, dectool
+            >>> def program(comm):
+            ...     return comm.per_rank(lambda rank: np.full(2, float(rank)))
+            >>> [v.tolist() for v in dectool.run(program, n=2, backend="stacked").values]
+            [[0.0, 0.0], [1.0, 1.0]]
+        """
+        return function(self.rank)
+
+    # -- messages ------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _post(self, parcel: Parcel, dest: int, channel: Channel) -> None:
+        """Send a parcel; returns at once. The parcel's buffers are not changed afterwards."""
+
+    @abc.abstractmethod
+    def _expect(self, source: int, channel: Channel) -> Pending:
+        """Announce the receipt of the next parcel from ``source`` on ``channel``."""
+
+    @abc.abstractmethod
+    def _await(self, pending: Sequence[Pending]) -> list[Any]:
+        """Block until all are complete; return their parcels (or background results)."""
+
+    @abc.abstractmethod
+    def _ready(self, pending: Sequence[Pending]) -> bool:
+        """Tell whether all are complete, without blocking."""
+
+    @abc.abstractmethod
+    def _background(self, operation: Callable[[Self], Any]) -> Pending:
+        """Run a blocking operation beside the program, on a communicator of its own clock."""
+
+    @abc.abstractmethod
+    def _subgroup(self, members: Sequence[int], context: Channel) -> Self:
+        """Return the communicator of some ranks, this one among them, in the order given.
+
+        Messages of the group use ``context``, so they cannot meet those of this communicator.
+        """
+
+    @property
+    @abc.abstractmethod
+    def _context(self) -> Channel:
+        """First parts of every channel of this communicator."""
+
+    def _next_sequence(self, operation: str) -> int:
+        number = self._sequence.get(operation, 0)
+        self._sequence[operation] = number + 1
+        return number
+
+    def _check_peer(self, peer: Any, argument: str) -> int:
+        if isinstance(peer, (bool, np.bool_)) or not isinstance(peer, (int, np.integer)):
+            raise ArgumentTypeError(
+                f"{argument} is {peer!r}; it must be the number of a rank, 0 to {self.size - 1}"
+            )
+        if not 0 <= peer < self.size:
+            raise ArgumentError(
+                f"{argument} is {peer}, but the ranks are 0 to {self.size - 1} (size {self.size})"
+            )
+        return int(peer)
+
+    # -- point to point ------------------------------------------------------------------------
+
+    def isend(self, x: Any, dest: int, tag: int = 0) -> Request[None]:
+        """Start sending ``x`` to rank ``dest``; it may be changed as soon as this returns.
+
+        Args:
+            x: An array, or a container of arrays (sent as one message).
+            dest: Rank to send to.
+            tag: Number that the receiver must name too.
+
+        Raises:
+            ArgumentError: ``dest`` is no rank.
+            ArgumentTypeError: ``x`` cannot be sent.
+        """
+        buffers, layout = pack(x)
+        channel = (*self._context, "message", tag)
+        self._post(self._owned(buffers, layout), self._check_peer(dest, "dest"), channel)
+        return Request(self, (), _nothing)
+
+    def irecv(self, source: int, tag: int = 0) -> Request[Any]:
+        """Start receiving what rank ``source`` sends with this tag; the result is a new array.
+
+        Raises:
+            ArgumentError: ``source`` is no rank.
+        """
+        channel = (*self._context, "message", tag)
+        return Request(self, [self._expect(self._check_peer(source, "source"), channel)], _contents)
+
+    def send(self, x: Any, dest: int, tag: int = 0) -> None:
+        """Send ``x`` to rank ``dest``; see :meth:`isend`."""
+        self.isend(x, dest, tag).wait()
+
+    def recv(self, source: int, tag: int = 0) -> Any:
+        """Receive what rank ``source`` sends with this tag; see :meth:`irecv`."""
+        return self.irecv(source, tag).wait()
+
+    def isendrecv(self, x: Any, dest: Any, source: Any, tag: int = 0) -> Request[Any]:
+        """Start sending ``x`` to ``dest`` and receiving from ``source``; -1 for neither.
+
+        With ``"stacked"``, ``dest`` and ``source`` are arrays with one entry per rank, as in
+        ``comm.isendrecv(x, (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size)``, which
+        works on every backend. Without a source the result is ``None``.
+        """
+        if dest is not None and dest != -1:
+            self.isend(x, dest, tag)
+        if source is None or source == -1:
+            return Request(self, (), _nothing)
+        return self.irecv(source, tag)
+
+    def sendrecv(self, x: Any, dest: Any, source: Any, tag: int = 0) -> Any:
+        """Send to one rank and receive from another at once; see :meth:`isendrecv`."""
+        return self.isendrecv(x, dest, source, tag).wait()
+
+    def iexchange(
+        self, sends: dict[int, Any], sources: Sequence[int], tag: int = 0
+    ) -> Request[dict[int, Any]]:
+        """Start sending to many ranks and receiving from many.
+
+        Args:
+            sends: What to send, by destination.
+            sources: Ranks to receive from.
+            tag: Number that all must name.
+
+        Returns:
+            A request for what was received, by source.
+        """
+        channel = (*self._context, "exchange", tag)
+        expected = [self._check_peer(source, "sources") for source in sources]
+        if len(set(expected)) < len(expected):
+            raise ArgumentError(f"sources {list(sources)} names a rank twice; name each once")
+        for dest in sorted(sends):
+            buffers, layout = pack(sends[dest])
+            self._post(self._owned(buffers, layout), self._check_peer(dest, "sends"), channel)
+        pending = [self._expect(source, channel) for source in expected]
+
+        def finish(parcels: Sequence[Parcel]) -> dict[int, Any]:
+            return dict(zip(expected, map(_content, parcels), strict=True))
+
+        return Request(self, pending, finish)
+
+    def exchange(
+        self, sends: dict[int, Any], sources: Sequence[int], tag: int = 0
+    ) -> dict[int, Any]:
+        """Send to many ranks and receive from many; see :meth:`iexchange`."""
+        return self.iexchange(sends, sources, tag).wait()
+
+    def _pack(self, x: Any, rows: int = 0) -> tuple[tuple[Buffer, ...], Layout]:
+        """Flatten ``x`` behind the backend's leading axes and ``rows`` more."""
+        return pack(x, rows)
+
+    def _owned(self, buffers: tuple[Any, ...], layout: Any, sequence: int = 0) -> Parcel:
+        """Return a parcel whose buffers the caller's later changes cannot reach."""
+        return Parcel(own(buffers), layout, sequence)
+
+    # -- time and chance -----------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def now(self) -> Any:
+        """This rank's time in seconds since the start (an array of all ranks' in stacked)."""
+
+    @abc.abstractmethod
+    def elapse(self, seconds: Any) -> None:
+        """Let ``seconds`` of work pass on this rank's clock (really sleep, on a real backend).
+
+        Raises:
+            ArgumentError: ``seconds`` is negative or not finite.
+        """
+
+    @contextmanager
+    def computing(self, flops: float | None = None) -> Iterator[None]:
+        """Mark a block as the rank's computation; a simulator lets its modelled time pass.
+
+        Args:
+            flops: Floating-point operations of the block, for compute models that use them.
+
+        Example:
+            >>> import dectool
+            >>> def program(comm):
+            ...     with comm.computing():
+            ...         pass                                   # a gradient, say
+            ...     return comm.now()
+            >>> model = dectool.sim.Constant(0.25)
+            >>> dectool.run(program, n=2, backend="sim", compute=model).values
+            [0.25, 0.25]
+        """
+        yield
+        self._compute(flops)
+
+    @abc.abstractmethod
+    def _compute(self, flops: float | None = None) -> None:
+        """Let the time of one computation pass, by the compute model."""
+
+    @abc.abstractmethod
+    def rng(self, purpose: str) -> Any:
+        """Return the random generator of (seed, this rank, ``purpose``); the same each call.
+
+        With ``"stacked"`` it draws for every rank, with the rank axis in front, exactly what
+        each rank's own generator draws on the other backends.
+
+        Returns:
+            A ``numpy.random.Generator`` (or its stacked form).
+        """
+
+    def _checked_seconds(self, seconds: float) -> float:
+        if not 0.0 <= seconds < float("inf"):
+            raise ArgumentError(f"elapse(seconds={seconds}): seconds must be finite and at least 0")
+        return float(seconds)
+
+    # -- one-sided -----------------------------------------------------------------------------
+
+    def window(self, x: Any, name: str, topology: Topology | None = None) -> NoReturn:
+        """One-sided windows; no backend offers them yet.
+
+        Raises:
+            UnsupportedOperation: Always, for now.
+        """
+        raise UnsupportedOperation(
+            f"window({name!r}): no backend has one-sided windows yet; "
+            "use neighbor_allreduce or pair_gossip"
+        )
+
+    # -- recording -----------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _observe(self, step: int, value: Any, collect: Callable[[Observation], bool]) -> None:
+        """Gather ``value`` from all ranks outside of time; ``collect`` gets it once.
+
+        Neither clocks nor counters move, and no rank waits for another. The run ends, without
+        an error, when ``collect`` returns true.
+        """
+
+
+class Observation:
+    """What all ranks held when they reached a step, and what it had cost by then.
+
+    Attributes:
+        step: Number given by the program.
+        values: One per rank (a stacked array in ``"stacked"``).
+        stacked: Whether ``values`` is one object with the rank axis in front.
+        time: Latest of the ranks' clocks, in seconds.
+        bytes: Payload bytes sent by all ranks so far.
+        messages: Messages sent by all ranks so far.
+    """
+
+    __slots__ = ("bytes", "messages", "stacked", "step", "time", "values")
+
+    def __init__(
+        self, step: int, values: Any, *, stacked: bool, time: float, messages: int, bytes: int
+    ) -> None:
+        self.step = step
+        self.values = values
+        self.stacked = stacked
+        self.time = time
+        self.messages = messages
+        self.bytes = bytes
+
+
+def _nothing(parcels: Sequence[Parcel]) -> None:
+    return None
+
+
+def _content(parcel: Parcel) -> Any:
+    if parcel.layout is None:
+        raise ContractError("an internal message without a layout was received as data")
+    return unpack(parcel.buffers, parcel.layout)
+
+
+def _contents(parcels: Sequence[Parcel]) -> Any:
+    return _content(parcels[0])

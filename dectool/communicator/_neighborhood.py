@@ -1,0 +1,536 @@
+"""Operations between neighbours in a graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dectool.communicator._core import CommunicatorCore
+from dectool.communicator._parcel import (
+    Buffer,
+    Layout,
+    Parcel,
+    average,
+    join,
+    pack,
+    row,
+    segment,
+    stack,
+    unpack,
+)
+from dectool.communicator._request import Request
+from dectool.errors import ArgumentError, ArgumentTypeError, ContractError, UnsupportedOperation
+from dectool.kernels import scale
+from dectool.topology import Topology
+
+
+class NeighborPlan(NamedTuple):
+    """What one rank sends, receives and weighs in a neighbour operation.
+
+    Attributes:
+        destinations: Ranks to send to, ascending, each with the factor to scale by (or ``None``).
+        sources: Ranks to receive from, ascending.
+        weights: Weights of what is summed: of the sources, with this rank in its place.
+        place: Position of this rank's own value in the sum, or ``None`` when it has no weight.
+    """
+
+    destinations: tuple[tuple[int, float | None], ...]
+    sources: tuple[int, ...]
+    weights: tuple[float, ...]
+    place: int | None
+
+
+Weights = Mapping[int, float] | Sequence[int]
+
+
+class NeighborhoodOperations(CommunicatorCore):
+    """The neighbourhood part of a communicator, derived from messages."""
+
+    _plans: dict[int, tuple[Topology, NeighborPlan]]
+
+    def ineighbor_allreduce(
+        self,
+        x: Any,
+        topology: Topology | None = None,
+        *,
+        self_weight: float | None = None,
+        src_weights: Any = None,
+        dst_weights: Any = None,
+    ) -> Request[Any]:
+        """Start a :meth:`neighbor_allreduce`; the result is there after ``wait()``."""
+        plan = self._plan(topology, self_weight, src_weights, dst_weights)
+        buffers, layout = self._pack(x)
+        if not layout.averageable:
+            layout.require_averageable("neighbor_allreduce")
+        return self._start_neighbor_allreduce(buffers, layout, plan)
+
+    def neighbor_allreduce(
+        self,
+        x: Any,
+        topology: Topology | None = None,
+        *,
+        self_weight: float | None = None,
+        src_weights: Any = None,
+        dst_weights: Any = None,
+    ) -> Any:
+        r"""Return the weighted average over the in-neighbours: row ``rank`` of :math:`W X`.
+
+        .. math:: x_i^+ = \\sum_j W_{ij} x_j
+
+        The sum runs over sources in ascending rank with this rank in its place, from +0.0, left
+        to right, weight times value rounded before adding: the bits are the same on every
+        backend. Half precision is summed in float32.
+
+        Args:
+            x: An array of floats or complex numbers, or a container of them (one message).
+            topology: Whose matrix W to use; default ``comm.topology``.
+            self_weight: Weight of ``x`` itself, for a graph that only the ranks concerned know.
+            src_weights: ``{source: weight}``, given together with ``self_weight``.
+            dst_weights: ``{destination: factor}`` by which what is sent is scaled first, or a
+                sequence of destinations; default: the out-neighbours in ``topology``.
+                With ``"stacked"`` these three are sequences with one entry per rank.
+
+        Returns:
+            A new array or container like ``x``.
+
+        Raises:
+            ArgumentTypeError: ``x`` holds integers or bools; cast them first.
+            ContractError: Neighbours hold other shapes or dtypes, or are at another operation.
+
+        Example:
+            >>> import numpy as np, dectool
+            >>> from dectool import topology
+            >>> def program(comm):
+            ...     return comm.neighbor_allreduce(np.array([3.0]) * comm.rank)
+            >>> result = dectool.run(program, n=3, backend="sim", topology=topology.path(3))
+            >>> [round(float(v[0]), 12) for v in result.values]
+            [1.0, 3.0, 5.0]
+        """
+        return self.ineighbor_allreduce(
+            x,
+            topology,
+            self_weight=self_weight,
+            src_weights=src_weights,
+            dst_weights=dst_weights,
+        ).wait()
+
+    def ineighbor_allgather(self, x: Any, topology: Topology | None = None) -> Request[Any]:
+        """Start a :meth:`neighbor_allgather`."""
+        plan = self._plan(topology, None, None, None)
+        buffers, layout = self._pack(x)
+        return self._start_neighbor_allgather(buffers, layout, plan)
+
+    def neighbor_allgather(self, x: Any, topology: Topology | None = None) -> Any:
+        """Return what each in-neighbour holds: an edge array.
+
+        Returns:
+            Like ``x``, each array with a new leading axis over this rank's in-neighbours in
+            ascending order, itself left out (stacked: over all edges, in the order of W's rows).
+        """
+        return self.ineighbor_allgather(x, topology).wait()
+
+    def ineighbor_alltoall(self, x: Any, topology: Topology | None = None) -> Request[Any]:
+        """Start a :meth:`neighbor_alltoall`."""
+        plan = self._plan(topology, None, None, None)
+        buffers, layout = pack(x, 1)
+        return self._start_neighbor_alltoall(buffers, layout, plan)
+
+    def neighbor_alltoall(self, x: Any, topology: Topology | None = None) -> Any:
+        """Send each out-neighbour its own row of ``x``; return what each in-neighbour sent here.
+
+        Args:
+            x: Arrays whose leading axis runs over the out-neighbours, ascending (stacked: over
+                all edges ordered by sender, then receiver).
+            topology: Default ``comm.topology``.
+
+        Returns:
+            Arrays whose leading axis runs over the in-neighbours, as in
+            :meth:`neighbor_allgather`.
+        """
+        return self.ineighbor_alltoall(x, topology).wait()
+
+    def mix(self, edges: Any, topology: Topology | None = None, own: Any = None) -> Any:
+        r"""Reduce an edge array with the weights of the topology; nothing is sent.
+
+        ``mix(neighbor_allgather(x), own=x)`` has the bits of ``neighbor_allreduce(x)``.
+
+        Args:
+            edges: Arrays whose leading axis runs over this rank's in-edges.
+            topology: Default ``comm.topology``.
+            own: This rank's value, weighted by :math:`W_{ii}`; left out of the sum if ``None``.
+
+        Returns:
+            Like ``edges`` without the leading axis: :math:`\sum_{j \ne i} W_{ij} e_j`, plus
+            :math:`W_{ii}` times ``own``.
+        """
+        plan = self._plan(topology, None, None, None)
+        buffers, layout = pack(edges, 1)
+        layout.require_averageable("mix")
+        own_buffers: tuple[Buffer, ...] | None = None
+        if own is not None:
+            own_buffers, own_layout = self._pack(own)
+            _same_layout(layout, own_layout, "mix: own")
+        return self._mix(buffers, layout, plan, own_buffers)
+
+    def ipair_gossip(
+        self, x: Any, peer: Any, self_weight: float = 0.5, peer_weight: float = 0.5
+    ) -> Request[Any]:
+        """Start a :meth:`pair_gossip`."""
+        buffers, layout = self._pack(x)
+        layout.require_averageable("pair_gossip")
+        return self._start_pair_gossip(buffers, layout, peer, (self_weight, peer_weight))
+
+    def pair_gossip(
+        self, x: Any, peer: Any, self_weight: float = 0.5, peer_weight: float = 0.5
+    ) -> Any:
+        r"""Return the weighted average of this rank's and one peer's values.
+
+        Both ranks call it and name each other. A rank without a partner names itself, ``None``
+        or -1, and gets a copy of ``x``. Only the two ranks take part.
+
+        Args:
+            x: An array of floats or complex numbers, or a container of them.
+            peer: The partner's rank (stacked: an integer array with one entry per rank).
+            self_weight: Weight of ``x``.
+            peer_weight: Weight of the peer's value.
+        """
+        return self.ipair_gossip(x, peer, self_weight, peer_weight).wait()
+
+    def ihierarchical_neighbor_allreduce(self, x: Any, topology: Topology) -> Request[Any]:
+        """Start a :meth:`hierarchical_neighbor_allreduce`."""
+        buffers, layout = self._hierarchical_arguments(x, topology)
+        pending = self._background(lambda comm: comm._hierarchical(buffers, layout, topology))
+        return Request(self, [pending], lambda results: unpack(results[0], layout))
+
+    def hierarchical_neighbor_allreduce(self, x: Any, topology: Topology) -> Any:
+        r"""Average within each node, then between nodes; all ranks of a node get the same.
+
+        .. math:: x_i^+ = \\sum_b W_{ab} \\frac1g \\sum_{j \\in b} x_j \\qquad (i \\in a)
+
+        The node's ranks share the work: each reduces one shard, exchanges it with its peers on
+        the neighbouring nodes, and hands it round. The mean runs over local ranks in ascending
+        order, each value times 1/g rounded before adding.
+
+        Args:
+            x: An array of floats or complex numbers, or a container of them.
+            topology: A topology of ``comm.num_nodes`` nodes.
+        """
+        buffers, layout = self._hierarchical_arguments(x, topology)
+        return unpack(self._hierarchical(buffers, layout, topology), layout)
+
+    # -- how ranks that exchange messages do it ------------------------------------------------
+
+    def _plan(
+        self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any
+    ) -> NeighborPlan:
+        if self_weight is None and src_weights is None and dst_weights is None:
+            chosen: Topology = self.topology if topology is None else topology
+            cached = self._plans.get(id(chosen))
+            if cached is not None and cached[0] is chosen:
+                return cached[1]
+            self._checked_topology(chosen)
+            plan = _plan_of(chosen, self.rank)
+            if len(self._plans) > 256:
+                self._plans.clear()
+            self._plans[id(chosen)] = (chosen, plan)
+            return plan
+        return self._given_plan(topology, self_weight, src_weights, dst_weights)
+
+    def _given_plan(
+        self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any
+    ) -> NeighborPlan:
+        if (self_weight is None) != (src_weights is None):
+            raise ArgumentError(
+                f"self_weight={self_weight} and src_weights={src_weights}: "
+                "give both or neither, since they share one sum"
+            )
+        if self_weight is None:
+            chosen = self.topology if topology is None else self._checked_topology(topology)
+            sources, weights = chosen.in_neighbors(self.rank), None
+            base = _plan_of(chosen, self.rank)
+        else:
+            weights = self._checked_weights(src_weights, "src_weights")
+            sources = tuple(sorted(weights))
+            base = None
+        if dst_weights is None:
+            chosen = self.topology if topology is None else self._checked_topology(topology)
+            destinations = tuple((dest, None) for dest in chosen.out_neighbors(self.rank))
+        elif isinstance(dst_weights, Mapping):
+            factors = self._checked_weights(dst_weights, "dst_weights")
+            destinations = tuple((dest, factors[dest]) for dest in sorted(factors))
+        else:
+            plain = self._checked_weights(dict.fromkeys(dst_weights, 1.0), "dst_weights")
+            if len(plain) < len(tuple(dst_weights)):
+                raise ArgumentError(f"dst_weights {list(dst_weights)} names a rank twice")
+            destinations = tuple((dest, None) for dest in sorted(plain))
+        if base is not None or weights is None:
+            assert base is not None
+            return base._replace(destinations=destinations)
+        place = sum(source < self.rank for source in sources)
+        values = [weights[source] for source in sources]
+        values.insert(place, _weight(self_weight, "self_weight"))
+        return NeighborPlan(destinations, sources, tuple(values), place)
+
+    def _checked_weights(self, weights: Any, argument: str) -> dict[int, float]:
+        if not isinstance(weights, Mapping):
+            raise ArgumentTypeError(
+                f"{argument} is a {type(weights).__name__}; pass a dict of rank: weight"
+            )
+        checked = {}
+        for peer, weight in weights.items():
+            rank = self._check_peer(peer, argument)
+            if rank == self.rank:
+                raise ArgumentError(
+                    f"{argument} names rank {rank} itself; its own share is self_weight"
+                )
+            checked[rank] = _weight(weight, f"{argument}[{rank}]")
+        return checked
+
+    def _start_neighbor_allreduce(
+        self, buffers: tuple[Buffer, ...], layout: Layout, plan: NeighborPlan
+    ) -> Request[Any]:
+        parcel, pending = self._swap(buffers, layout, plan, "neighbor_allreduce")
+
+        def finish(parcels: Sequence[Parcel]) -> Any:
+            return unpack(self._reduce(parcel, parcels, plan), layout)
+
+        return Request(self, pending, finish)
+
+    def _swap(
+        self, buffers: tuple[Buffer, ...], layout: Layout | None, plan: NeighborPlan, operation: str
+    ) -> tuple[Parcel, list[Any]]:
+        """Send one's own value to all destinations and announce the receipts."""
+        channel = (*self._context, operation)
+        parcel = self._owned(buffers, layout, self._next_sequence(operation))  # type: ignore[arg-type]
+        for dest, factor in plan.destinations:
+            self._post(parcel if factor is None else _scaled(parcel, factor, layout), dest, channel)
+        return parcel, [self._expect(source, channel) for source in plan.sources]
+
+    def _reduce(
+        self, parcel: Parcel, received: Sequence[Parcel], plan: NeighborPlan
+    ) -> tuple[Buffer, ...]:
+        for source, other in zip(plan.sources, received, strict=True):
+            if (other.layout is not parcel.layout) or other.sequence != parcel.sequence:
+                self._check_agreement(parcel, other, source)
+        terms = list(received)
+        if plan.place is not None:
+            terms.insert(plan.place, parcel)
+        dtypes = parcel.layout.dtypes if parcel.layout is not None else ("float64",)
+        if not terms:
+            return tuple(
+                average((0.0,), (b,), d) for b, d in zip(parcel.buffers, dtypes, strict=True)
+            )
+        return tuple(
+            average(plan.weights, [term.buffers[index] for term in terms], dtype)
+            for index, dtype in enumerate(dtypes)
+        )
+
+    def _check_agreement(self, mine: Parcel, other: Parcel, source: int) -> None:
+        if mine.layout is not None and other.layout is not None:
+            _same_layout(
+                mine.layout, other.layout, f"rank {self.rank} and its in-neighbor {source}"
+            )
+        if mine.sequence != other.sequence:
+            raise ContractError(
+                f"rank {self.rank} is at its neighbor operation number {mine.sequence}, but got "
+                f"what rank {source} sent in its number {other.sequence}; every rank must call "
+                "neighbor operations the same number of times, and each destination must name "
+                "its source"
+            )
+
+    def _start_neighbor_allgather(
+        self, buffers: tuple[Buffer, ...], layout: Layout, plan: NeighborPlan
+    ) -> Request[Any]:
+        parcel, pending = self._swap(buffers, layout, plan, "neighbor_allgather")
+
+        def finish(parcels: Sequence[Parcel]) -> Any:
+            return self._edge_array(parcel, parcels, layout, plan)
+
+        return Request(self, pending, finish)
+
+    def _edge_array(
+        self, mine: Parcel, received: Sequence[Parcel], layout: Layout, plan: NeighborPlan
+    ) -> Any:
+        for source, other in zip(plan.sources, received, strict=True):
+            self._check_agreement(mine, other, source)
+        rows = [
+            stack([other.buffers[index] for other in received], like)
+            for index, like in enumerate(mine.buffers)
+        ]
+        return unpack(rows, layout, (len(received),))
+
+    def _start_neighbor_alltoall(
+        self, buffers: tuple[Buffer, ...], layout: Layout, plan: NeighborPlan
+    ) -> Request[Any]:
+        self._check_edges(buffers, len(plan.destinations), "out-neighbors")
+        operation = "neighbor_alltoall"
+        channel = (*self._context, operation)
+        sequence = self._next_sequence(operation)
+        for position, (dest, _) in enumerate(plan.destinations):
+            rows = tuple(row(buffer, position) for buffer in buffers)
+            self._post(self._owned(rows, layout, sequence), dest, channel)
+        pending = [self._expect(source, channel) for source in plan.sources]
+        likes = tuple(_row_like(buffer) for buffer in buffers)
+
+        def finish(parcels: Sequence[Parcel]) -> Any:
+            return self._edge_array(Parcel(likes, layout, sequence), parcels, layout, plan)
+
+        return Request(self, pending, finish)
+
+    def _check_edges(self, buffers: Sequence[Buffer], edges: int, meaning: str) -> None:
+        for buffer in buffers:
+            if buffer.shape[0] != edges:
+                raise ContractError(
+                    f"rank {self.rank} has {edges} {meaning}, but an array with leading axis "
+                    f"{buffer.shape[0]} was given; it must have one row for each"
+                )
+
+    def _mix(
+        self,
+        buffers: tuple[Buffer, ...],
+        layout: Layout,
+        plan: NeighborPlan,
+        own: tuple[Buffer, ...] | None,
+    ) -> Any:
+        self._check_edges(buffers, len(plan.sources), "in-neighbors")
+        weights = list(plan.weights)
+        if plan.place is not None and own is None:
+            del weights[plan.place]
+        mixed = []
+        for index, ((dtype, _), buffer) in enumerate(zip(layout.groups, buffers, strict=True)):
+            rows = [row(buffer, position) for position in range(buffer.shape[0])]
+            if plan.place is not None and own is not None:
+                rows.insert(plan.place, own[index])
+            mixed.append(
+                average(weights, rows, dtype)
+                if rows
+                else average((0.0,), (_row_like(buffer),), dtype)
+            )
+        return unpack(mixed, layout)
+
+    def _start_pair_gossip(
+        self,
+        buffers: tuple[Buffer, ...],
+        layout: Layout,
+        peer: Any,
+        weights: tuple[float, float],
+    ) -> Request[Any]:
+        mine, theirs = _weight(weights[0], "self_weight"), _weight(weights[1], "peer_weight")
+        parcel = self._owned(buffers, layout)
+        if peer is None or peer == -1 or peer == self.rank:
+            return Request(self, (), lambda parcels: unpack(parcel.buffers, layout))
+        other = self._check_peer(peer, "peer")
+        channel = (*self._context, "pair_gossip")
+        self._post(parcel, other, channel)
+        pair = (mine, theirs) if self.rank < other else (theirs, mine)
+        plan = NeighborPlan(((other, None),), (other,), pair, 0 if self.rank < other else 1)
+
+        def finish(parcels: Sequence[Parcel]) -> Any:
+            return unpack(self._reduce(parcel, parcels, plan), layout)
+
+        return Request(self, [self._expect(other, channel)], finish)
+
+    def _hierarchical_arguments(
+        self, x: Any, topology: Topology
+    ) -> tuple[tuple[Buffer, ...], Layout]:
+        if self.size % self.local_size:
+            raise UnsupportedOperation(
+                f"hierarchical operations need nodes of equal size: {self.size} ranks do not "
+                f"fill nodes of {self.local_size}"
+            )
+        if not isinstance(topology, Topology) or topology.size != self.num_nodes:
+            raise ArgumentError(
+                f"topology is {topology!r}; a hierarchical operation needs a Topology of the "
+                f"{self.num_nodes} nodes"
+            )
+        buffers, layout = self._pack(x)
+        layout.require_averageable("hierarchical_neighbor_allreduce")
+        return buffers, layout
+
+    def _hierarchical(
+        self, buffers: tuple[Buffer, ...], layout: Layout, topology: Topology
+    ) -> tuple[Buffer, ...]:
+        node, peers = self.node, self.peers_across_nodes
+        group, me = node.size, node.rank
+        cuts = [[b.size * rank // group for rank in range(group + 1)] for b in buffers]
+
+        def shard(owner: int) -> tuple[Buffer, ...]:
+            return tuple(
+                segment(b, c[owner], c[owner + 1]) for b, c in zip(buffers, cuts, strict=True)
+            )
+
+        others = [rank for rank in range(group) if rank != me]
+        channel = (*node._context, "hierarchical", node._next_sequence("hierarchical"))
+        for dest in others:
+            node._post(node._owned(shard(dest), layout), dest, (*channel, "scatter"))
+        parts = node._await([node._expect(source, (*channel, "scatter")) for source in others])
+        for source, part in zip(others, parts, strict=True):
+            _same_layout(layout, part.layout, f"local ranks {me} and {source}")
+        parts.insert(me, Parcel(shard(me), layout))
+        mean = self._reduce_parts(parts, (1.0 / group,) * group, layout)
+        across = peers._plan(topology, None, None, None)
+        parcel, pending = peers._swap(mean, layout, across, "hierarchical")
+        mixed = peers._reduce(parcel, peers._await(pending), across)
+        for dest in others:
+            node._post(node._owned(mixed, layout), dest, (*channel, "gather"))
+        parts = node._await([node._expect(source, (*channel, "gather")) for source in others])
+        parts.insert(me, Parcel(mixed, layout))
+        return tuple(join([part.buffers[i] for part in parts]) for i in range(len(buffers)))
+
+    def _reduce_parts(
+        self, parts: Sequence[Parcel], weights: Sequence[float], layout: Layout
+    ) -> tuple[Buffer, ...]:
+        return tuple(
+            average(weights, [part.buffers[index] for part in parts], dtype)
+            for index, dtype in enumerate(layout.dtypes)
+        )
+
+
+def _plan_of(topology: Topology, rank: int) -> NeighborPlan:
+    sources, weights = topology.row(rank)
+    return NeighborPlan(
+        destinations=tuple((dest, None) for dest in topology.out_neighbors(rank)),
+        sources=tuple(source for source in sources if source != rank),
+        weights=tuple(weights),
+        place=sources.index(rank) if rank in sources else None,
+    )
+
+
+def _weight(value: Any, argument: str) -> float:
+    try:
+        weight = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{argument} is {value!r}; a weight is a number") from None
+    if not math.isfinite(weight):
+        raise ArgumentError(f"{argument} is {weight}; a weight must be finite")
+    return weight
+
+
+def _scaled(parcel: Parcel, factor: float, layout: Layout | None) -> Parcel:
+    dtypes = layout.dtypes if layout is not None else ("float64",)
+    return Parcel(
+        tuple(
+            b if not hasattr(b, "dtype") else scale(b, factor, d)
+            for b, d in zip(parcel.buffers, dtypes, strict=True)
+        ),
+        layout,
+        parcel.sequence,
+    )
+
+
+def _row_like(buffer: Buffer) -> Buffer:
+    """Return a zero row of a buffer of shape (rows, elements)."""
+    import numpy as np
+
+    if not isinstance(buffer, np.ndarray):
+        return row(buffer, 0)
+    return np.zeros(buffer.shape[1:], buffer.dtype)
+
+
+def _same_layout(mine: Layout, other: Layout | None, who: str) -> None:
+    if other is None or mine.signature != other.signature:
+        raise ContractError(
+            f"{who} hold different arrays: {mine} and {other}; "
+            "all that take part must pass the same shapes and dtypes"
+        )

@@ -1,0 +1,149 @@
+"""Weighted sums with one defined order and rounding, so that every backend gives the same bits.
+
+The sum starts from +0.0 and runs left to right; weight times value is rounded before it is added.
+Weights are rounded to the type of the arithmetic (float32 for half precision).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dectool.kernels._casts import narrow, widen
+
+_Array = np.ndarray[Any, Any]
+
+_PLAIN = frozenset({"float64", "float32", "float128", "longdouble"})
+
+
+def weighted_sum(weights: Sequence[float], buffers: Sequence[_Array], dtype: str) -> _Array:
+    r"""Return :math:`\sum_k w_k b_k`, in the order given.
+
+    Args:
+        weights: Python floats, one per buffer; at least one.
+        buffers: Arrays of one shape.
+        dtype: The logical dtype of the buffers ("bfloat16" for uint16 bits).
+
+    Returns:
+        A new array of the buffers' shape and dtype.
+
+    Example:
+        >>> weighted_sum([0.5, 0.5], [np.array([1.0]), np.array([4.0])], "float64")
+        array([2.5])
+    """
+    plain = dtype in _PLAIN
+    first = buffers[0] if plain else widen(buffers[0], dtype)
+    total = first * weights[0]
+    total += 0.0
+    if len(buffers) > 1:
+        product = np.empty_like(total)
+        for weight, buffer in zip(weights[1:], buffers[1:], strict=True):
+            np.multiply(buffer if plain else widen(buffer, dtype), weight, out=product)
+            total += product
+    return total if plain else narrow(total, dtype)
+
+
+def scale(buffer: _Array, weight: float | _Array, dtype: str) -> _Array:
+    """Return ``weight`` times the buffer, rounded once to its dtype.
+
+    Args:
+        buffer: Array of shape (..., m).
+        weight: A number, or an array that broadcasts against the buffer from the front.
+        dtype: Logical dtype of the buffer.
+
+    Example:
+        >>> scale(np.array([2.0]), 0.5, "float64")
+        array([1.])
+    """
+    wide = widen(buffer, dtype)
+    factor = weight if isinstance(weight, float) else np.asarray(weight, wide.dtype)
+    return narrow(wide * factor, dtype)
+
+
+def divide(buffer: _Array, count: int, dtype: str) -> _Array:
+    """Return the buffer divided by ``count``, rounded once to its dtype.
+
+    Example:
+        >>> divide(np.array([3.0]), 2, "float64")
+        array([1.5])
+    """
+    return narrow(widen(buffer, dtype) / count, dtype)
+
+
+_COMBINE: dict[str, Callable[..., _Array]] = {
+    "sum": np.add,
+    "mean": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "prod": np.multiply,
+}
+
+
+def combine(op: str, left: _Array, right: _Array, dtype: str) -> _Array:
+    """Return ``left`` and ``right`` reduced element by element; halves are added in float32.
+
+    Args:
+        op: "sum", "mean" (the sum; the caller divides), "max", "min" or "prod".
+        left: Array.
+        right: Array of the same shape.
+        dtype: Logical dtype of both.
+
+    Example:
+        >>> combine("max", np.array([1, 5]), np.array([2, 3]), "int64")
+        array([2, 5])
+    """
+    function = _COMBINE[op]
+    if op != "prod" or not dtype.startswith("complex"):
+        left, right = widen(left, dtype), widen(right, dtype)
+        return narrow(function(left, right), dtype)
+    return function(left, right)
+
+
+def sparse_product(matrix: sp.csr_array, stacked: _Array, dtype: str) -> _Array:
+    """Return ``matrix @ stacked`` with the bits that :func:`weighted_sum` gives for each row.
+
+    Args:
+        matrix: Shape (n, k), float; each row's entries are summed in the order they are stored.
+        stacked: Shape (k, m).
+        dtype: Logical dtype of ``stacked``.
+
+    Returns:
+        Array of shape (n, m) and the dtype of ``stacked``.
+
+    Example:
+        >>> sparse_product(sp.csr_array([[0.5, 0.5]]), np.array([[1.0], [4.0]]), "float64")
+        array([[2.5]])
+    """
+    wide = np.ascontiguousarray(widen(stacked, dtype))
+    if matrix.dtype != wide.dtype:
+        matrix = sp.csr_array(
+            (matrix.data.astype(wide.dtype), matrix.indices, matrix.indptr), shape=matrix.shape
+        )
+    product = matrix @ wide if _rounds_products() else _by_columns(matrix, wide)
+    return narrow(product, dtype)
+
+
+@cache
+def _rounds_products() -> bool:
+    """Tell whether SciPy was compiled without fused multiply-add, which would skip a rounding."""
+    tiny = 2.0**-30
+    matrix = sp.csr_array(np.array([[1.0, 1.0 + tiny]]))
+    inexact = np.array([[-(1.0 + 2 * tiny)] * 8, [1.0 + tiny] * 8])
+    rounded = -(1.0 + 2 * tiny) + float((1.0 + tiny) * (1.0 + tiny))
+    both = [matrix @ inexact, (matrix @ inexact[:, :1])]
+    return all(bool((result == rounded).all()) for result in both)
+
+
+def _by_columns(matrix: sp.csr_array, wide: _Array) -> _Array:
+    """Do the same product with NumPy, one stored entry of every row at a time."""
+    counts = np.diff(matrix.indptr)
+    total = np.zeros((matrix.shape[0], wide.shape[1]), wide.dtype)
+    for k in range(int(counts.max(initial=0))):
+        rows = np.flatnonzero(counts > k)
+        entry = matrix.indptr[rows] + k
+        total[rows] += matrix.data[entry, None] * wide[matrix.indices[entry]]
+    return total

@@ -1,0 +1,44 @@
+r"""Problems to solve: objectives with known optima, real data, and ways to spread it.
+
+Every problem is the mean of n local functions, one per rank; see `Problem` for what each offers.
+
+Example:
+    >>> from dectool import problems
+    >>> data = problems.breast_cancer()
+    >>> p = problems.LogisticRegression.from_data(data, n=16, l2=0.01, bias=True)
+    >>> x = p.initial(rank=3)
+    >>> p.grad(x, rank=3).shape, p.optimum.shape
+    ((31,), (31,))
+"""
+
+from dectool.problems import partition as partition
+from dectool.problems._averaging import Averaging as Averaging
+from dectool.problems._bundled import breast_cancer as breast_cancer
+from dectool.problems._bundled import digits as digits
+from dectool.problems._csv import load_csv as load_csv
+from dectool.problems._data_problem import Classifier as Classifier
+from dectool.problems._data_problem import DataProblem as DataProblem
+from dectool.problems._dataset import Dataset as Dataset
+from dectool.problems._least_squares import LeastSquares as LeastSquares
+from dectool.problems._libsvm import load_libsvm as load_libsvm
+from dectool.problems._logistic import LogisticRegression as LogisticRegression
+from dectool.problems._problem import Problem as Problem
+from dectool.problems._quadratic import Quadratic as Quadratic
+from dectool.problems._softmax import SoftmaxRegression as SoftmaxRegression
+
+__all__ = [
+    "Averaging",
+    "Classifier",
+    "DataProblem",
+    "Dataset",
+    "LeastSquares",
+    "LogisticRegression",
+    "Problem",
+    "Quadratic",
+    "SoftmaxRegression",
+    "breast_cancer",
+    "digits",
+    "load_csv",
+    "load_libsvm",
+    "partition",
+]

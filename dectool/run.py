@@ -1,0 +1,189 @@
+"""Running a program: the one place that chooses a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dectool._text import listing, nearest
+from dectool.errors import ArgumentError, ArgumentTypeError, ContractError, UnsupportedOperation
+from dectool.topology import Schedule, Topology
+
+if TYPE_CHECKING:
+    from dectool.sim import ComputeModel, NetworkModel, Trace
+
+BACKENDS = ("stacked", "sim")
+_PLANNED = {"mpi": "real processes", "nccl": "real processes with GPUs"}
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What a run returned and what it cost.
+
+    Attributes:
+        values: What the program returned on each rank.
+        time: Seconds until the last rank had finished (virtual ones in a simulation).
+        times: Seconds until each rank had finished.
+        messages: Messages sent by all ranks.
+        bytes: Payload bytes sent by all ranks.
+        trace: The record of the run, if ``trace=True``.
+    """
+
+    values: Sequence[Any]
+    time: float
+    times: Sequence[float]
+    messages: int
+    bytes: int
+    trace: Trace | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result of {len(self.values)} ranks: {self.time:.6g} s, "
+            f"{self.messages} messages, {self.bytes} bytes>"
+        )
+
+
+def run(
+    program: Callable[..., Any],
+    n: int | None = None,
+    *,
+    backend: str = "sim",
+    topology: Topology | Schedule | None = None,
+    network: NetworkModel | None = None,
+    compute: ComputeModel | None = None,
+    seed: int = 0,
+    args: Sequence[Any] = (),
+    ranks_per_node: int = 1,
+    trace: bool = False,
+) -> Result:
+    """Run ``program(comm, *args)`` on ``n`` ranks.
+
+    Args:
+        program: A plain function of a :class:`dectool.Communicator`; it runs once for each rank
+            (once for all of them with ``"stacked"``).
+        n: Number of ranks; default: the size of ``topology``.
+        backend: "sim" (discrete-event simulation) or "stacked" (all ranks as rows of one array).
+        topology: The default topology of neighbour operations. Of a schedule, step 0 is the
+            default; ``comm.topology = comm.schedule.at(k)`` selects another.
+        network: When messages arrive; default: at once.
+        compute: How long ``with comm.computing():`` takes; default: no time.
+        seed: Seed of ``comm.rng`` and of the compute model.
+        args: Further arguments of the program.
+        ranks_per_node: Ranks on each node, placed in blocks.
+        trace: Whether to record spans and messages ("sim" only).
+
+    Returns:
+        Values, time, messages and bytes.
+
+    Raises:
+        ArgumentError: An argument breaks a rule.
+        DeadlockError: Ranks wait for messages that can never come.
+        Exception: What the program raised, with a note that names the rank.
+
+    Example:
+        >>> import numpy as np, dectool
+        >>> from dectool import topology
+        >>> def program(comm):
+        ...     return comm.neighbor_allreduce(np.array([6.0]) * comm.rank)
+        >>> result = dectool.run(program, backend="sim", topology=topology.ring(3))
+        >>> float(result.values[0][0]), result.messages, result.bytes
+        (6.0, 6, 48)
+    """
+    from dectool.sim import _start
+
+    if backend in _PLANNED:
+        raise UnsupportedOperation(
+            f"backend {backend!r} ({_PLANNED[backend]}) is not part of this version; "
+            f"use one of {', '.join(map(repr, BACKENDS))}"
+        )
+    if backend not in BACKENDS:
+        raise ArgumentError(f"backend={backend!r} is unknown; {nearest(str(backend), BACKENDS)}")
+    if not callable(program):
+        raise ArgumentTypeError(
+            f"program is a {type(program).__name__}; give a function of a communicator"
+        )
+    size = _checked_size(n, topology)
+    settings = _start.Settings(
+        size=size,
+        topology=topology.at(0) if isinstance(topology, Schedule) else topology,
+        schedule=topology if isinstance(topology, Schedule) else None,
+        network=_checked_model("network", network, "NetworkModel"),
+        compute=_checked_model("compute", compute, "ComputeModel"),
+        seed=_checked_whole("seed", seed, 0),
+        local_size=_checked_whole("ranks_per_node", ranks_per_node, 1),
+        trace=trace,
+    )
+    if trace and backend != "sim":
+        raise UnsupportedOperation(
+            f"trace=True needs single ranks, which backend {backend!r} has not; use backend='sim'"
+        )
+    start = _start.run_sim if backend == "sim" else _start.run_stacked
+    outcome = start(program, args, settings)
+    _check_received(outcome.unreceived)
+    return Result(
+        values=outcome.values,
+        time=max(outcome.times),
+        times=outcome.times,
+        messages=outcome.messages,
+        bytes=outcome.bytes,
+        trace=outcome.trace,
+    )
+
+
+def _checked_size(n: int | None, topology: Any) -> int:
+    if topology is not None and not isinstance(topology, (Topology, Schedule)):
+        raise ArgumentTypeError(
+            f"topology is a {type(topology).__name__}; give a Topology or a Schedule "
+            "(topology.from_graph and topology.from_matrix make one)"
+        )
+    if n is None:
+        if topology is None:
+            raise ArgumentError("give the number of ranks, n=, or a topology=, which has one")
+        return topology.size
+    size = _checked_whole("n", n, 1)
+    if topology is not None and topology.size != size:
+        raise ArgumentError(
+            f"n={n}, but topology is a {topology.name} with {topology.size} ranks; "
+            f"leave n out, or build the topology for {n}"
+        )
+    return size
+
+
+def _checked_whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ArgumentTypeError(f"{name} is {value!r}; it must be an integer, at least {least}")
+    if value < least:
+        raise ArgumentError(f"{name}={value} must be at least {least}")
+    return int(value)
+
+
+def _checked_model(name: str, model: Any, kind: str) -> Any:
+    from dectool import sim
+
+    if model is not None and not isinstance(model, getattr(sim, kind)):
+        examples = {
+            "network": "AlphaBeta(latency=1e-5, bandwidth=1e9)",
+            "compute": "Exponential(1e-3)",
+        }
+        raise ArgumentTypeError(
+            f"{name} is {model!r}; give a {kind}, such as dectool.sim.{examples[name]}"
+        )
+    return model
+
+
+def _check_received(unreceived: Sequence[tuple[int, int, Any]]) -> None:
+    """Refuse a run in which a neighbour operation sent what nobody expected."""
+    from dectool.sim._deadlock import describe_channel
+
+    lost = [
+        f"from rank {source} to rank {dest} in {describe_channel(channel)}"
+        for source, dest, channel in unreceived
+    ]
+    if lost:
+        raise ContractError(
+            f"{len(lost)} messages were sent but never received: {listing(lost, most=4)}; every "
+            "send needs a receive: the same operation, and each destination must name its source"
+        )

@@ -1,0 +1,237 @@
+"""Constructors of schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
+from dectool.topology._convert import from_graph
+from dectool.topology._edges import Floats, Ints, count
+from dectool.topology._schedule import Schedule
+from dectool.topology._topology import Topology
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def static(topology: Topology) -> Schedule:
+    """Return the schedule that uses one topology at every step.
+
+    Args:
+        topology: The topology.
+
+    Raises:
+        ArgumentTypeError: Not a Topology.
+
+    Example:
+        >>> from dectool import topology
+        >>> static(topology.ring(4)).at(10**9).name
+        'ring of 4'
+    """
+    _need_topology("topology", topology)
+    return Schedule(_Cycle((topology,)), size=topology.size, period=1, name=topology.name)
+
+
+def periodic(topologies: Sequence[Topology]) -> Schedule:
+    """Return the schedule that goes through a list of topologies again and again.
+
+    Members need not be connected by themselves: build them with
+    ``from_matrix(W, require_connected=False)``.
+
+    Args:
+        topologies: At least one Topology, all of one size.
+
+    Raises:
+        ArgumentError: The list is empty.
+        ArgumentTypeError: A member is not a Topology.
+        TopologyError: The sizes differ.
+
+    Example:
+        >>> from dectool import topology
+        >>> periodic([topology.ring(4), topology.star(4)])
+        <Schedule: ring of 4 / star of 4, period 2>
+    """
+    members = tuple(topologies)
+    if not members:
+        raise ArgumentError("topologies must hold at least 1 Topology, got none")
+    for k, member in enumerate(members):
+        _need_topology(f"topologies[{k}]", member)
+        if member.size != members[0].size:
+            raise TopologyError(
+                f"topologies[{k}] is {member.name} of size {member.size}, but topologies[0] is "
+                f"{members[0].name} of size {members[0].size}; every step needs the same ranks"
+            )
+    names = [member.name for member in members]
+    shown = " / ".join(names if len(names) <= 3 else [*names[:2], f"... ({len(names)} in all)"])
+    return Schedule(_Cycle(members), size=members[0].size, period=len(members), name=shown)
+
+
+def one_peer_exponential(n: int, *, symmetric: bool = False) -> Schedule:
+    r"""Return the one-peer exponential graph: at step k, hop :math:`2^{k \bmod \tau}`.
+
+    :math:`W = \frac12 I + \frac12 \Pi`, where Π sends from i to i + 2^t (mod n), or to i XOR 2^t
+    if ``symmetric``, and :math:`\tau = \lceil \log_2 n \rceil`. If n is a power of two, any τ
+    consecutive steps average exactly.
+
+    Args:
+        n: Number of ranks, at least 1; a power of two if ``symmetric``.
+        symmetric: Exchange with the partner i XOR 2^t.
+
+    Raises:
+        ArgumentError: n is below 1, or not a power of two where it must be.
+
+    Example:
+        >>> s = one_peer_exponential(16)
+        >>> s.period, s.at(2).out_neighbors(0)
+        (4, (4,))
+
+    References:
+        B. Ying et al., Exponential graph is provably efficient for decentralized deep training,
+        NeurIPS 2021.
+    """
+    n = count("n", n, 1)
+    if symmetric and n & (n - 1):
+        low = 1 << (n.bit_length() - 1)
+        raise ArgumentError(
+            f"n must be a power of two for symmetric=True, since i XOR 2^t must be a rank, got {n};"
+            f" use n={low} or n={2 * low}, symmetric=False, or random_matching(complete({n}))"
+        )
+    kind = "symmetric one-peer" if symmetric else "one-peer"
+    period = max(1, (n - 1).bit_length())
+    name = f"{kind} exponential graph of {n}"
+    return Schedule(_OnePeer(n, symmetric, name), size=n, period=period, name=name)
+
+
+def random_matching(graph: nx.Graph[Any] | Topology, *, seed: int = 0) -> Schedule:
+    """Return the schedule that pairs ranks at random along edges, anew at every step.
+
+    Step k shuffles the edges with ``numpy.random.default_rng([seed, k])`` and keeps each edge whose
+    ends are both free: a maximal matching. Pairs average with weights 1/2; the others wait. Any
+    step can be asked for directly, and gives the same matching everywhere.
+
+    Args:
+        graph: Connected undirected networkx graph, or Topology.
+        seed: Non-negative integer.
+
+    Raises:
+        TopologyError: The graph is directed or not connected.
+
+    Example:
+        >>> from dectool import topology
+        >>> s = random_matching(topology.ring(6), seed=1)
+        >>> s.period is None, s.at(5).is_symmetric, s.at(5).max_degree
+        (True, True, 1)
+
+    References:
+        S. Boyd, A. Ghosh, B. Prabhakar, D. Shah, Randomized gossip algorithms, IEEE Trans. Inf.
+        Theory 52(6), 2006.
+    """
+    base = graph if isinstance(graph, Topology) else from_graph(graph, weights="uniform")
+    seed = count("seed", seed, 0)
+    if base.is_directed:
+        sender, receiver = base.edges.one_way or (0, 0)
+        raise TopologyError(
+            f"random_matching needs an undirected graph, but the edge {sender} -> {receiver} of "
+            f"{base.name} has no reverse; use graph.to_undirected()"
+        )
+    once = base.edges.receivers < base.edges.senders
+    name = f"random matching of {base.name}"
+    make = _Matching(base.size, base.edges.receivers[once], base.edges.senders[once], seed, name)
+    return Schedule(make, size=base.size, period=None, name=name)
+
+
+def as_schedule(topology: Topology | Schedule) -> Schedule:
+    """Return a schedule as it is, and a topology as the schedule that always uses it.
+
+    Args:
+        topology: Topology or Schedule.
+
+    Raises:
+        ArgumentTypeError: Neither.
+
+    Example:
+        >>> from dectool import topology
+        >>> as_schedule(topology.ring(4)).period
+        1
+    """
+    return topology if isinstance(topology, Schedule) else static(topology)
+
+
+@dataclass(frozen=True)
+class _Cycle:
+    members: tuple[Topology, ...]
+
+    def __call__(self, k: int) -> Topology:
+        return self.members[k % len(self.members)]
+
+
+@dataclass(frozen=True)
+class _OnePeer:
+    size: int
+    symmetric: bool
+    name: str
+
+    def __call__(self, k: int) -> Topology:
+        ranks = np.arange(self.size)
+        if self.size == 1:
+            sources = ranks
+        elif self.symmetric:
+            sources = ranks ^ (1 << k)
+        else:
+            sources = (ranks - (1 << k)) % self.size
+        return _half(sources, f"{self.name}, hop {1 << k}")
+
+
+@dataclass(frozen=True)
+class _Matching:
+    size: int
+    first: Ints
+    second: Ints
+    seed: int
+    name: str
+
+    def __call__(self, k: int) -> Topology:
+        order = np.random.default_rng([self.seed, k]).permutation(self.first.size)
+        return _half(_greedy(self.size, self.first[order], self.second[order]), self.name)
+
+
+def _greedy(size: int, first: Ints, second: Ints) -> Ints:
+    """Return each rank's partner (itself if none) after keeping every edge, in order, that fits.
+
+    Rounds of array operations give the result of the loop: an edge that comes first at both of
+    its ends is kept whatever happens elsewhere, and so removes all edges that touch it.
+    """
+    partner = np.arange(size)
+    place = np.arange(first.size)
+    while place.size:
+        earliest = np.full(size, first.size)
+        np.minimum.at(earliest, first[place], place)
+        np.minimum.at(earliest, second[place], place)
+        kept = place[(earliest[first[place]] == place) & (earliest[second[place]] == place)]
+        partner[first[kept]], partner[second[kept]] = second[kept], first[kept]
+        free = partner == np.arange(size)
+        place = place[free[first[place]] & free[second[place]]]
+    return partner
+
+
+def _half(sources: Ints, name: str) -> Topology:
+    """Return W = (I + Π)/2, rank i averaging its value with that of ``sources[i]``."""
+    n = sources.size
+    ranks = np.arange(n)
+    halves: Floats = np.full(2 * n, 0.5)
+    rows, columns = np.concatenate([ranks, ranks]), np.concatenate([ranks, sources])
+    W = sparse.coo_array((halves, (rows, columns)), shape=(n, n))
+    return Topology(W, name=name, weights="half", require_connected=False)
+
+
+def _need_topology(what: str, value: object) -> None:
+    if not isinstance(value, Topology):
+        raise ArgumentTypeError(
+            f"{what} must be a Topology, got {type(value).__name__}; "
+            "make one with topology.ring(n), topology.from_graph(graph) or topology.from_matrix(W)"
+        )

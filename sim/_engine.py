@@ -1,0 +1,456 @@
+"""The discrete-event engine: ranks as greenlets over one SimPy environment.
+
+A rank's clock runs ahead of the environment's until the rank must wait, so sending and computing
+cost no event. The invariant behind that: a rank that is running has a clock at or after the
+environment's, and nothing it does takes effect before its clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import greenlet
+import simpy
+
+from dectool.communicator import Channel, Observation, Parcel, Pending
+from dectool.errors import BackendError, DeadlockError, LivelockError
+from dectool.sim._deadlock import describe
+from dectool.sim.compute import ComputeTimes
+from dectool.sim.network import NetworkModel
+from dectool.sim.trace import Trace
+
+_MISSING: Any = object()
+_MOST_POLLS = 10_000
+
+
+class StopRun(BaseException):
+    """Ends the rank that reports the last observation of a run; never seen by programs."""
+
+
+class Receipt(Pending):
+    """A parcel that is awaited, or the result of a background operation."""
+
+    __slots__ = ("arrival", "channel", "content", "overhead", "source", "waiter")
+
+    def __init__(self, source: int, channel: Channel, overhead: float) -> None:
+        self.source = source
+        self.channel = channel
+        self.overhead = overhead
+        self.content: Any = _MISSING
+        self.arrival = 0.0
+        self.waiter: Strand | None = None
+
+
+def is_complete(receipt: Receipt) -> bool:
+    """Tell whether what the receipt awaits has come."""
+    return receipt.content is not _MISSING
+
+
+class RankState:
+    """What the strands of one rank share: its mailbox, its ports, its counters."""
+
+    __slots__ = (
+        "arrived",
+        "bytes",
+        "computations",
+        "expected",
+        "finished_at",
+        "messages",
+        "rank",
+        "receive_port",
+        "send_port",
+        "strands",
+    )
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.arrived: dict[Any, deque[tuple[float, Parcel]]] = {}
+        self.expected: dict[Any, deque[Receipt]] = {}
+        self.send_port = 0.0
+        self.receive_port = 0.0
+        self.messages = 0
+        self.bytes = 0
+        self.computations = 0
+        self.strands = 0
+        self.finished_at = 0.0
+
+
+class Strand:
+    """One line of execution of a rank, with its own clock: the program, or a background task."""
+
+    __slots__ = ("clock", "greenlet", "missing", "name", "polls", "state", "wake_at", "waits")
+
+    def __init__(self, state: RankState, clock: float, name: str) -> None:
+        self.state = state
+        self.clock = clock
+        self.name = name
+        self.greenlet: greenlet.greenlet
+        self.missing = 0
+        self.wake_at = 0.0
+        self.waits: Sequence[Any] | None = None
+        self.polls = 0
+
+
+class _Wake(simpy.Event):
+    """Resumes a strand; the one kind of event that a message costs."""
+
+    def __init__(self, env: simpy.Environment, callback: Callable[[Any], None]) -> None:
+        self.env = env
+        self.callbacks = [callback]
+        self._value = None
+        self._ok = True
+
+
+class Engine:
+    """Runs the programs of all ranks in virtual time.
+
+    Args:
+        size: Number of ranks.
+        network: When messages arrive.
+        compute: How long computations take.
+        trace: Where to record what happens, or ``None``.
+    """
+
+    def __init__(
+        self, size: int, network: NetworkModel, compute: ComputeTimes, trace: Trace | None
+    ) -> None:
+        self.size = size
+        self.network = network
+        self.compute = compute
+        self.trace = trace
+        self.env = simpy.Environment()
+        self.ranks = [RankState(rank) for rank in range(size)]
+        self._transfer = network.transfer
+        self._serial_send = network.serial_send
+        self._serial_receive = network.serial_receive
+        self._send_overhead = network.send_overhead
+        self._strands: set[Strand] = set()
+        self._main_left = 0
+        self._finished = self.env.event()
+        self._failure: tuple[Strand, BaseException] | None = None
+        self._closed = False
+        self._observations: dict[int, _Gathering] = {}
+        self._hub = greenlet.getcurrent()
+
+    # -- running -------------------------------------------------------------------------------
+
+    def run(self, programs: Sequence[Callable[[Strand], Any]]) -> list[Any]:
+        """Run one program per rank to the end; return their values.
+
+        Raises:
+            DeadlockError: Ranks wait for what can never come.
+            BaseException: Whatever a program raised, with a note that names the rank.
+        """
+        self._hub = greenlet.getcurrent()
+        self._main_left = len(programs)
+        values: list[Any] = [None] * len(programs)
+        for state, program in zip(self.ranks, programs, strict=True):
+            strand = Strand(state, 0.0, "")
+            self._launch(strand, self._main_body(strand, program, values))
+        try:
+            self.env.run(until=self._finished)
+        except RuntimeError as error:
+            if self._finished.triggered or self.env.peek() != float("inf"):
+                raise
+            raise DeadlockError(describe(self._blocked(), self.size)) from error
+        finally:
+            self._close()
+        if self._failure is not None:
+            strand, exception = self._failure
+            where = f"rank {strand.state.rank} of {self.size}{strand.name}"
+            exception.add_note(f"raised by {where} at t = {strand.clock:.9g} s of virtual time")
+            raise exception
+        return values
+
+    def _launch(self, strand: Strand, body: Callable[[], None]) -> None:
+        strand.greenlet = greenlet.greenlet(body, parent=self._hub)
+        strand.state.strands += 1
+        self._strands.add(strand)
+        self._schedule(strand, strand.clock)
+
+    def _main_body(
+        self, strand: Strand, program: Callable[[Strand], Any], values: list[Any]
+    ) -> Callable[[], None]:
+        def finish(value: Any) -> None:
+            values[strand.state.rank] = value
+            strand.state.finished_at = max(strand.state.finished_at, strand.clock)
+            self._main_left -= 1
+            if not self._main_left and not self._finished.triggered:
+                self._finished.succeed()
+
+        return self._body(strand, lambda: program(strand), finish)
+
+    def _body(
+        self, strand: Strand, work: Callable[[], Any], finish: Callable[[Any], None]
+    ) -> Callable[[], None]:
+        def body() -> None:
+            try:
+                value = work()
+            except (greenlet.GreenletExit, StopRun):
+                return
+            except BaseException as exception:  # handed to the hub, which raises it
+                if self._failure is None and not self._closed:
+                    self._failure = (strand, exception)
+                    if not self._finished.triggered:
+                        self._finished.succeed()
+                return
+            self._strands.discard(strand)
+            strand.state.strands -= 1
+            finish(value)
+
+        return body
+
+    def _close(self) -> None:
+        """End the strands that are left, so that their ``finally`` blocks run."""
+        self._closed = True
+        for strand in list(self._strands):
+            if strand.greenlet and not strand.greenlet.dead:
+                strand.greenlet.throw(greenlet.GreenletExit)
+        self._strands.clear()
+
+    def _blocked(self) -> list[Strand]:
+        return sorted(self._strands, key=lambda strand: (strand.state.rank, strand.name))
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def _schedule(self, strand: Strand, at: float) -> None:
+        def resume(event: Any) -> None:
+            strand.greenlet.switch()
+
+        delay = at - self.env.now
+        self.env.schedule(_Wake(self.env, resume), delay=delay if delay > 0.0 else 0.0)
+
+    def _suspend(self) -> None:
+        if self._closed:
+            raise BackendError("the run is over: no communication is possible any more")
+        self._hub.switch()
+
+    def wait(self, strand: Strand, pending: Sequence[Any]) -> list[Any]:
+        """Block a strand until all receipts are complete; advance its clock; return contents."""
+        missing = 0
+        for receipt in pending:
+            if receipt.content is _MISSING:
+                receipt.waiter = strand
+                missing += 1
+        before = strand.clock
+        if missing:
+            strand.missing = missing
+            strand.wake_at = before
+            strand.waits = pending
+            self._suspend()
+            strand.waits = None
+        clock = before
+        for receipt in pending:
+            if receipt.arrival > clock:
+                clock = receipt.arrival
+            clock += receipt.overhead
+        if clock > before:
+            strand.clock = clock
+            if self.trace is not None:
+                self.trace.span(strand.state.rank, "wait", before, clock, _label(pending))
+        return [receipt.content for receipt in pending]
+
+    def ready(self, strand: Strand, pending: Sequence[Any]) -> bool:
+        """Let the other ranks catch up with the strand's clock; tell if all is complete by then."""
+        self.catch_up(strand)
+        for receipt in pending:
+            if receipt.content is _MISSING or receipt.arrival > strand.clock:
+                strand.polls += 1
+                if strand.polls > _MOST_POLLS:
+                    raise LivelockError(
+                        f"rank {strand.state.rank} called test() {_MOST_POLLS} times at "
+                        f"t = {strand.clock:.9g} s: virtual time does not pass while polling. "
+                        "Call comm.elapse(seconds) between polls, or wait()"
+                    )
+                return False
+        strand.polls = 0
+        return True
+
+    def catch_up(self, strand: Strand) -> None:
+        """Hold a strand until everything before its clock has happened."""
+        self._schedule(strand, strand.clock)
+        self._suspend()
+
+    def elapse(self, strand: Strand, seconds: float, kind: str) -> None:
+        """Advance a strand's clock."""
+        before = strand.clock
+        strand.clock = before + seconds
+        strand.polls = 0
+        if self.trace is not None and seconds > 0.0:
+            self.trace.span(strand.state.rank, kind, before, strand.clock, kind)
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def post(self, strand: Strand, parcel: Parcel, dest: int, channel: Channel) -> None:
+        """Send a parcel from a strand's rank to another, starting at the strand's clock."""
+        state = strand.state
+        if state.strands > 1:
+            self.catch_up(strand)
+        if self._send_overhead:
+            strand.clock += self._send_overhead
+        start = strand.clock
+        if self._serial_send and state.send_port > start:
+            start = state.send_port
+        nbytes = parcel.nbytes
+        released, arrival = self._transfer(state.rank, dest, nbytes, start)
+        state.send_port = released
+        state.messages += 1
+        state.bytes += nbytes
+        if self._serial_receive:
+            self._take_in(state.rank, dest, parcel, channel, start, arrival)
+            return
+        if self.trace is not None:
+            self.trace.message(state.rank, dest, nbytes, start, arrival, channel)
+        self._deliver(state.rank, dest, parcel, channel, arrival)
+
+    def _take_in(
+        self, source: int, dest: int, parcel: Parcel, channel: Channel, start: float, first: float
+    ) -> None:
+        """Queue a message at the receiver's port when its first byte comes in."""
+        port = self.ranks[dest]
+
+        def come_in(event: Any) -> None:
+            occupied, gap = self.network.intake(parcel.nbytes)
+            begin = port.receive_port if port.receive_port > first else first
+            complete = begin + occupied
+            port.receive_port = complete + gap
+            if self.trace is not None:
+                self.trace.message(source, dest, parcel.nbytes, start, complete, channel)
+            self._deliver(source, dest, parcel, channel, complete)
+
+        delay = first - self.env.now
+        self.env.schedule(_Wake(self.env, come_in), delay=delay if delay > 0.0 else 0.0)
+
+    def _deliver(
+        self, source: int, dest: int, parcel: Parcel, channel: Channel, arrival: float
+    ) -> None:
+        state = self.ranks[dest]
+        key = (source, channel)
+        expected = state.expected.get(key)
+        if expected:
+            receipt = expected.popleft()
+            self._complete(receipt, parcel, arrival)
+            return
+        arrived = state.arrived.get(key)
+        if arrived is None:
+            state.arrived[key] = deque(((arrival, parcel),))
+        else:
+            arrived.append((arrival, parcel))
+
+    def _complete(self, receipt: Receipt, content: Any, arrival: float) -> None:
+        receipt.content = content
+        receipt.arrival = arrival
+        strand = receipt.waiter
+        if strand is not None:
+            if arrival > strand.wake_at:
+                strand.wake_at = arrival
+            strand.missing -= 1
+            if not strand.missing:
+                self._schedule(strand, strand.wake_at)
+
+    def expect(self, state: RankState, source: int, channel: Channel) -> Receipt:
+        """Match the next parcel from ``source`` on ``channel`` with a receipt."""
+        receipt = Receipt(source, channel, self.network.receive_overhead)
+        key = (source, channel)
+        arrived = state.arrived.get(key)
+        if arrived:
+            receipt.arrival, receipt.content = arrived.popleft()
+            if not arrived:
+                del state.arrived[key]
+        else:
+            expected = state.expected.get(key)
+            if expected is None:
+                state.expected[key] = deque((receipt,))
+            else:
+                expected.append(receipt)
+        return receipt
+
+    def background(self, parent: Strand, name: str, work: Callable[[Strand], Any]) -> Receipt:
+        """Start a strand beside its parent; the receipt completes with its result."""
+        strand = Strand(parent.state, parent.clock, f" (background {name})")
+        receipt = Receipt(parent.state.rank, (name,), 0.0)
+
+        def finish(value: Any) -> None:
+            self._complete(receipt, value, strand.clock)
+            strand.state.finished_at = max(strand.state.finished_at, strand.clock)
+
+        self._launch(strand, self._body(strand, lambda: work(strand), finish))
+        return receipt
+
+    # -- observing -----------------------------------------------------------------------------
+
+    def observe(
+        self, strand: Strand, step: int, value: Any, collect: Callable[[Observation], bool]
+    ) -> None:
+        """Add one rank's value to the observation of a step; hand it over when it is complete."""
+        gathering = self._observations.setdefault(step, _Gathering(self.size))
+        gathering.add(strand, value)
+        if gathering.left:
+            return
+        del self._observations[step]
+        if collect(gathering.observation(step)):
+            if not self._finished.triggered:
+                self._finished.succeed()
+            raise StopRun
+
+    # -- accounts ------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> int:
+        """Messages sent so far."""
+        return sum(state.messages for state in self.ranks)
+
+    @property
+    def bytes(self) -> int:
+        """Payload bytes sent so far."""
+        return sum(state.bytes for state in self.ranks)
+
+    @property
+    def times(self) -> list[float]:
+        """When each rank finished, in seconds."""
+        return [state.finished_at for state in self.ranks]
+
+    def unreceived(self) -> list[tuple[int, int, Channel]]:
+        """Return (source, destination, channel) of every message that nobody received."""
+        return [
+            (source, state.rank, channel)
+            for state in self.ranks
+            for (source, channel), queue in state.arrived.items()
+            for _ in queue
+        ]
+
+
+class _Gathering:
+    """The values of a step, as ranks come by."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+        self.values: list[Any] = [None] * size
+        self.time = 0.0
+        self.messages = 0
+        self.bytes = 0
+
+    def add(self, strand: Strand, value: Any) -> None:
+        """Take in one rank's value, clock and counters."""
+        self.values[strand.state.rank] = value
+        self.time = max(self.time, strand.clock)
+        self.messages += strand.state.messages
+        self.bytes += strand.state.bytes
+        self.left -= 1
+
+    def observation(self, step: int) -> Observation:
+        """Return what all ranks held at the step."""
+        return Observation(
+            step,
+            self.values,
+            stacked=False,
+            time=self.time,
+            messages=self.messages,
+            bytes=self.bytes,
+        )
+
+
+def _label(pending: Sequence[Any]) -> str:
+    return f"wait for {pending[0].source}" if len(pending) == 1 else f"wait for {len(pending)}"

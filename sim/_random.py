@@ -1,0 +1,64 @@
+"""Random streams: one generator for each (seed, rank, purpose)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from dectool.errors import ArgumentTypeError
+
+
+def generator(seed: int, rank: int, purpose: str) -> np.random.Generator:
+    """Return the generator of (seed, rank, purpose), at its start.
+
+    Example:
+        >>> a, b = generator(0, 1, "noise"), generator(0, 1, "noise")
+        >>> a.random() == b.random()
+        True
+    """
+    if not isinstance(purpose, str):
+        raise ArgumentTypeError(f"rng(purpose={purpose!r}): purpose is a name, such as 'minibatch'")
+    digest = hashlib.sha256(purpose.encode()).digest()
+    key = (rank, int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:8], "little"))
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+class StackedGenerator:
+    """The generators of all ranks, drawing together: results have the rank axis in front.
+
+    Any method of ``numpy.random.Generator`` may be called; an argument that is an array with one
+    entry per rank is handed out entry by entry.
+
+    Example:
+        >>> rng = StackedGenerator(seed=0, size=3, purpose="noise")
+        >>> rng.normal(size=2).shape
+        (3, 2)
+    """
+
+    def __init__(self, seed: int, size: int, purpose: str) -> None:
+        self._generators = [generator(seed, rank, purpose) for rank in range(size)]
+
+    def __getattr__(self, name: str) -> Any:
+        methods = [getattr(one, name) for one in self._generators]
+        size = len(methods)
+
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            def share(value: Any, rank: int) -> Any:
+                split = isinstance(value, np.ndarray) and value.ndim and len(value) == size
+                return value[rank] if split else value
+
+            return np.stack(
+                [
+                    np.asarray(
+                        method(
+                            *(share(value, rank) for value in args),
+                            **{key: share(value, rank) for key, value in kwargs.items()},
+                        )
+                    )
+                    for rank, method in enumerate(methods)
+                ]
+            )
+
+        return draw

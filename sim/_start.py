@@ -1,0 +1,105 @@
+"""Starting a program on the two simulated backends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, final, overload
+
+from dectool.sim._communicator import SimCommunicator
+from dectool.sim._engine import Engine, StopRun, Strand
+from dectool.sim.compute import ComputeModel, ComputeTimes
+from dectool.sim.network import AlphaBeta, NetworkModel
+from dectool.sim.stacked import Clocks, StackedCommunicator, unstack_tree
+from dectool.sim.trace import Trace
+
+
+class Outcome(NamedTuple):
+    """What a simulated run left: values, each rank's seconds, counters, the trace."""
+
+    values: Sequence[Any]
+    times: Sequence[float]
+    messages: int
+    bytes: int
+    trace: Trace | None
+    unreceived: Sequence[tuple[int, int, Any]]
+
+
+class Settings(NamedTuple):
+    """How to run: what both simulated backends need to know."""
+
+    size: int
+    topology: Any
+    schedule: Any
+    network: NetworkModel | None
+    compute: ComputeModel | None
+    seed: int
+    local_size: int
+    trace: bool
+
+
+def run_sim(program: Callable[..., Any], args: Sequence[Any], settings: Settings) -> Outcome:
+    """Run a program by discrete-event simulation, one greenlet for each rank."""
+    network = settings.network if settings.network is not None else AlphaBeta()
+    network.check_size(settings.size)
+    trace = Trace(settings.size) if settings.trace else None
+    compute = ComputeTimes(settings.compute, settings.size, settings.seed)
+    engine = Engine(settings.size, network, compute, trace)
+
+    def start(strand: Strand) -> Any:
+        comm = SimCommunicator(engine, strand, seed=settings.seed, local_size=settings.local_size)
+        comm._topology, comm._schedule = settings.topology, settings.schedule
+        return program(comm, *args)
+
+    values = engine.run([start] * settings.size)
+    return Outcome(values, engine.times, engine.messages, engine.bytes, trace, engine.unreceived())
+
+
+def run_stacked(program: Callable[..., Any], args: Sequence[Any], settings: Settings) -> Outcome:
+    """Run a program once, for all ranks together."""
+    network = settings.network if settings.network is not None else AlphaBeta()
+    network.check_size(settings.size)
+    clocks = Clocks(settings.size, network)
+    compute = ComputeTimes(settings.compute, settings.size, settings.seed)
+    comm = StackedCommunicator(
+        settings.size, clocks, compute, seed=settings.seed, local_size=settings.local_size
+    )
+    comm._topology, comm._schedule = settings.topology, settings.schedule
+    try:
+        value = program(comm, *args)
+    except StopRun:
+        value = None
+    values = StackedValues(value, settings.size)
+    return Outcome(values, clocks.time.tolist(), clocks.messages, clocks.bytes, None, ())
+
+
+@final
+class StackedValues(Sequence[Any]):
+    """The values of a stacked run, one per rank, cut out when asked for.
+
+    Attributes:
+        stacked: What the program returned, with the rank axis in front.
+    """
+
+    def __init__(self, stacked: Any, size: int) -> None:
+        self.stacked = stacked
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        """Return the value of one rank, or a list of several."""
+        if isinstance(index, slice):
+            return [self[rank] for rank in range(*index.indices(self._size))]
+        rank = range(self._size)[index]
+        return unstack_tree(self.stacked, rank, self._size)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[rank] for rank in range(self._size))
+
+    def __repr__(self) -> str:
+        return f"StackedValues({self.stacked!r})"

@@ -1,0 +1,211 @@
+"""Network models: when a message that is sent now arrives."""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any, final
+
+import numpy as np
+
+from dectool.errors import ArgumentError
+
+Parameter = float | np.ndarray[Any, np.dtype[np.float64]]
+
+
+class NetworkModel(abc.ABC):
+    """The time that messages take, from the sender's clock to the receiver's.
+
+    Every formula works on floats and, element by element, on arrays, so that the simulator and the
+    stacked backend share it.
+
+    Attributes:
+        serial_send: Whether the messages of one rank leave one after the other.
+        serial_receive: Whether the messages to one rank come in one after the other.
+        send_overhead: Seconds that sending a message keeps the processor.
+        receive_overhead: Seconds that taking a received message keeps the processor.
+    """
+
+    serial_send: bool
+    serial_receive: bool
+    send_overhead: float = 0.0
+    receive_overhead: float = 0.0
+
+    @property
+    @abc.abstractmethod
+    def is_ideal(self) -> bool:
+        """Whether messages take no time at all."""
+
+    @abc.abstractmethod
+    def transfer(self, source: Any, dest: Any, nbytes: Any, start: Any) -> tuple[Any, Any]:
+        """Return when the sender's port is free again and when the message arrives.
+
+        Args:
+            source: Sending rank, or an array of them.
+            dest: Receiving rank, or an array of them.
+            nbytes: Payload in bytes.
+            start: Time in seconds at which the port begins to send.
+
+        Returns:
+            Two times in seconds: the port's, and that of the arrival (of the first byte where
+            the model has ``serial_receive``).
+        """
+
+    def intake(self, nbytes: int) -> tuple[float, float]:
+        """Return the seconds a message keeps the receiving port, and the gap after it."""
+        del nbytes
+        return 0.0, 0.0
+
+    def check_size(self, size: int) -> None:
+        """Refuse a number of ranks that the model's parameters do not fit."""
+        del size
+
+
+@final
+class AlphaBeta(NetworkModel):
+    r"""Hockney's model: latency plus size over bandwidth.
+
+    .. math:: T(m) = \alpha + m / B
+
+    Args:
+        latency: α in seconds, at least 0; a number, or an array of shape (n, n) whose entry
+            [i, j] holds for messages from rank i to rank j.
+        bandwidth: B in bytes per second, above 0 (``inf`` allowed); a number or such an array.
+        port: "serial" (default): the messages that a rank sends share its network interface and
+            leave one after the other; "parallel": each has the bandwidth for itself.
+
+    Raises:
+        ArgumentError: A negative or NaN latency, a bandwidth that is not positive, another
+            ``port``.
+
+    Example:
+        >>> net = AlphaBeta(latency=1e-5, bandwidth=1e9)
+        >>> net.transfer(0, 1, 1000, start=0.0)
+        (1e-06, 1.1000000000000001e-05)
+
+    References:
+        R. W. Hockney, Parallel Computing 20(3), 1994.
+    """
+
+    serial_receive = False
+
+    def __init__(self, latency: Any = 0.0, bandwidth: Any = math.inf, port: str = "serial") -> None:
+        self.latency = _parameter("latency", latency, zero=True)
+        self.bandwidth = _parameter("bandwidth", bandwidth, zero=False)
+        if port not in ("serial", "parallel"):
+            raise ArgumentError(f"port={port!r}: it must be 'serial' or 'parallel'")
+        self.port = port
+        self.serial_send = port == "serial"
+        self._ideal = bool(np.all(self.latency == 0.0) and np.all(np.isinf(self.bandwidth)))
+        self._uniform = isinstance(self.latency, float) and isinstance(self.bandwidth, float)
+
+    def __repr__(self) -> str:
+        return (
+            f"AlphaBeta(latency={_shown(self.latency)}, bandwidth={_shown(self.bandwidth)}, "
+            f"port={self.port!r})"
+        )
+
+    @property
+    def is_ideal(self) -> bool:
+        """Whether latency is 0 and bandwidth infinite between all ranks."""
+        return self._ideal
+
+    def transfer(self, source: Any, dest: Any, nbytes: Any, start: Any) -> tuple[Any, Any]:
+        """Return the end of sending and the arrival, in seconds."""
+        if self._uniform:
+            released = start + nbytes / self.bandwidth
+            return released, released + self.latency
+        released = start + nbytes / _between(self.bandwidth, source, dest)
+        return released, released + _between(self.latency, source, dest)
+
+    def check_size(self, size: int) -> None:
+        """Refuse arrays that are not of shape (size, size)."""
+        for name in ("latency", "bandwidth"):
+            value = getattr(self, name)
+            if not isinstance(value, float) and value.shape != (size, size):
+                raise ArgumentError(
+                    f"{name} is an array of shape {value.shape}, but there are {size} ranks: "
+                    f"its shape must be ({size}, {size})"
+                )
+
+
+@final
+class LogGP(NetworkModel):
+    r"""LogGP: latency, overhead, gap per message and gap per byte, with serial ports.
+
+    A message of k bytes keeps the sender's processor for o, then its port for (k-1)G and the gap
+    g; L later the first byte reaches the receiver's port, which takes (k-1)G and g likewise, in
+    order of arrival; taking the message keeps the receiver's processor for o. Alone:
+
+    .. math:: T(k) = L + 2o + (k - 1) G
+
+    Args:
+        L: Latency in seconds.
+        o: Overhead of a send or a receive in seconds.
+        g: Gap between messages at a port in seconds.
+        G: Gap per byte in seconds: 1 / bandwidth.
+
+    Raises:
+        ArgumentError: A parameter is negative, infinite or NaN.
+
+    Example:
+        >>> LogGP(L=1e-5, o=1e-6, g=0.0, G=1e-9).intake(1001)
+        (1e-06, 0.0)
+
+    References:
+        A. Alexandrov, M. Ionescu, K. Schauser & C. Scheiman, SPAA 1995.
+    """
+
+    serial_send = True
+    serial_receive = True
+
+    def __init__(self, L: float, o: float = 0.0, g: float = 0.0, G: float = 0.0) -> None:
+        for name, value in (("L", L), ("o", o), ("g", g), ("G", G)):
+            if not 0.0 <= value < math.inf:
+                raise ArgumentError(f"LogGP: {name}={value} must be finite and at least 0 seconds")
+        self.L, self.o, self.g, self.G = float(L), float(o), float(g), float(G)
+        self.send_overhead = self.receive_overhead = self.o
+
+    def __repr__(self) -> str:
+        return f"LogGP(L={self.L}, o={self.o}, g={self.g}, G={self.G})"
+
+    @property
+    def is_ideal(self) -> bool:
+        """Whether all four parameters are 0."""
+        return self.L == self.o == self.g == self.G == 0.0
+
+    def transfer(self, source: Any, dest: Any, nbytes: Any, start: Any) -> tuple[Any, Any]:
+        """Return when the port may send again and when the first byte arrives."""
+        del source, dest
+        return start + max(nbytes - 1, 0) * self.G + self.g, start + self.L
+
+    def intake(self, nbytes: int) -> tuple[float, float]:
+        """Return the time for the bytes to come in, and the gap after them."""
+        return max(nbytes - 1, 0) * self.G, self.g
+
+
+def _parameter(name: str, value: Any, *, zero: bool) -> Parameter:
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim not in (0, 2):
+        raise ArgumentError(
+            f"{name} has shape {array.shape}; it must be a number or an array of shape (n, n)"
+        )
+    broken = ~(array >= 0.0) if zero else ~(array > 0.0)
+    if zero:
+        broken |= np.isinf(array)
+    if broken.any():
+        where = "" if array.ndim == 0 else f"[{', '.join(map(str, np.argwhere(broken)[0]))}]"
+        rule = "finite and at least 0 seconds" if zero else "above 0 bytes per second (inf allowed)"
+        raise ArgumentError(f"{name}{where}={array[broken][0]} must be {rule}")
+    return float(array) if array.ndim == 0 else array
+
+
+def _between(value: Parameter, source: Any, dest: Any) -> Any:
+    if isinstance(value, float):
+        return value
+    entry = value[source, dest]
+    return float(entry) if entry.ndim == 0 else entry
+
+
+def _shown(value: Parameter) -> str:
+    return repr(value) if isinstance(value, float) else f"<{value.shape[0]}x{value.shape[1]} array>"

@@ -1,0 +1,117 @@
+"""What happened in a simulated run: spans of each rank and messages between ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+
+class Span(NamedTuple):
+    """Something that one rank did from ``start`` to ``end`` (seconds).
+
+    ``kind`` is "compute", "elapse" or "wait".
+    """
+
+    rank: int
+    kind: str
+    start: float
+    end: float
+    label: str
+
+
+class MessageRecord(NamedTuple):
+    """A message of ``nbytes`` bytes, from when its sending began to its arrival (seconds)."""
+
+    source: int
+    dest: int
+    nbytes: int
+    start: float
+    arrival: float
+    operation: str
+
+
+@final
+class Trace:
+    """The record of a run, made by ``run(..., trace=True)``.
+
+    Attributes:
+        spans: Every span, in the order in which it was known.
+        messages: Every message.
+
+    Example:
+        >>> import dectool
+        >>> r = dectool.run(lambda comm: comm.elapse(2.0), n=1, backend="sim", trace=True)
+        >>> r.trace.spans[0].kind, r.trace.shares()[0]["compute"]
+        ('compute', 1.0)
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.spans: list[Span] = []
+        self.messages: list[MessageRecord] = []
+
+    def span(self, rank: int, kind: str, start: float, end: float, label: str) -> None:
+        """Record that a rank did something."""
+        self.spans.append(Span(rank, kind, start, end, label))
+
+    def message(
+        self, source: int, dest: int, nbytes: int, start: float, arrival: float, channel: Any
+    ) -> None:
+        """Record a message."""
+        from dectool.sim._deadlock import describe_channel
+
+        operation = describe_channel(channel)
+        self.messages.append(MessageRecord(source, dest, nbytes, start, arrival, operation))
+
+    def shares(self) -> list[dict[str, float]]:
+        """Return for each rank the share of the run's time spent in "compute" and "wait".
+
+        What is left of 1 is "idle": the time after the rank had finished.
+        """
+        total = max((span.end for span in self.spans), default=0.0)
+        spent = [{"compute": 0.0, "wait": 0.0} for _ in range(self.size)]
+        for span in self.spans:
+            spent[span.rank][span.kind] += span.end - span.start
+        for shares in spent:
+            for kind in shares:
+                shares[kind] = shares[kind] / total if total else 0.0
+            shares["idle"] = max(0.0, 1.0 - sum(shares.values())) if total else 0.0
+        return spent
+
+    def to_chrome(self, path: str | os.PathLike[str]) -> Path:
+        """Write the trace for Perfetto or chrome://tracing (microseconds); return the path."""
+        events: list[dict[str, Any]] = [
+            {
+                "name": span.label,
+                "cat": span.kind,
+                "ph": "X",
+                "ts": span.start * 1e6,
+                "dur": (span.end - span.start) * 1e6,
+                "pid": 0,
+                "tid": span.rank,
+            }
+            for span in self.spans
+        ]
+        for number, record in enumerate(self.messages):
+            flow = {"name": record.operation, "cat": "message", "id": number, "pid": 0}
+            at_start = {"ph": "s", "ts": record.start * 1e6, "tid": record.source}
+            at_end = {"ph": "f", "bp": "e", "ts": record.arrival * 1e6, "tid": record.dest}
+            events.append({**flow, **at_start, "args": {"bytes": record.nbytes}})
+            events.append({**flow, **at_end})
+        return write_text(Path(path), json.dumps({"traceEvents": events}))
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file whole or not at all: to a temporary name beside it, then renamed."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path

@@ -1,0 +1,113 @@
+"""What is installed is what is on disk, and importing it costs nothing that was not asked for."""
+
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import dectool
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SETUPTOOLS = CONFIG["tool"]["setuptools"]
+PACKAGES = SETUPTOOLS["packages"]
+LINKS = {"dectool/backends": "backends", "dectool/sim": "sim"}
+OPTIONAL = {"cupy", "matplotlib", "mpi4py", "pandas", "sklearn", "torch"}
+
+
+def python(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``code`` in a fresh interpreter that finds modules from ``cwd`` too."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def folders_with_init() -> set[str]:
+    """Return the packages on disk, by the names they install under."""
+    return {
+        ".".join([name, *init.parent.relative_to(ROOT / folder).parts])
+        for name, folder in SETUPTOOLS["package-dir"].items()
+        for init in (ROOT / folder).rglob("__init__.py")
+    }
+
+
+def dependencies() -> set[str]:
+    """Return the names of all packages that dectool and its extras ask for."""
+    extras = CONFIG["project"]["optional-dependencies"].values()
+    lines = [*CONFIG["project"]["dependencies"], *(line for extra in extras for line in extra)]
+    return {re.split(r"[\[><=]", line)[0] for line in lines} - {"dectool"}
+
+
+def test_every_package_is_listed():
+    assert set(PACKAGES) == folders_with_init()
+
+
+def test_package_list_is_sorted_and_unique():
+    assert sorted(set(PACKAGES)) == PACKAGES
+
+
+@pytest.mark.parametrize(("link", "folder"), LINKS.items())
+def test_links_lead_to_the_real_folders(link, folder):
+    assert (ROOT / link).is_symlink()
+    assert (ROOT / link).readlink() == Path("..", folder)
+    assert SETUPTOOLS["package-dir"][link.replace("/", ".")] == folder
+
+
+@pytest.mark.parametrize("folder", LINKS.values())
+def test_bare_import_is_refused(folder):
+    result = python(f"import {folder}", cwd=ROOT)
+    assert result.returncode != 0
+    assert f"ImportError: import dectool.{folder}, not {folder}" in result.stderr
+
+
+@pytest.mark.parametrize("place", ["root", "elsewhere"])
+def test_linked_packages_import_from_anywhere(place, tmp_path):
+    code = "import dectool.backends, dectool.sim; print(dectool.sim.__name__)"
+    result = python(code, cwd=ROOT if place == "root" else tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "dectool.sim"
+
+
+def test_core_imports_no_optional_package(tmp_path):
+    code = """
+import sys, dectool
+for name in dectool.__all__:
+    getattr(dectool, name)
+print(*sys.modules)
+"""
+    result = python(code, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    loaded = set(result.stdout.split())
+    assert "dectool.errors" in loaded
+    assert loaded & OPTIONAL == set()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_is_honest(package):
+    module = importlib.import_module(package)
+    names = module.__all__
+    assert len(set(names)) == len(names), "a name is exported twice"
+    assert [name for name in names if not hasattr(module, name)] == []
+    private = [name for name in names if name.startswith("_") and name != "__version__"]
+    assert private == []
+
+
+def test_versions_agree():
+    assert dectool.__version__ == version("dectool")
+
+
+def test_every_dependency_is_pinned():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {line.partition("==")[0] for line in lines if "==" in line}
+    assert dependencies() - pinned == set()
+
+
+def test_every_dependency_has_a_reason():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    reasoned = set(re.findall(r"[\w-]+", "".join(re.findall(r"^\|([^|]*)\|", text, re.MULTILINE))))
+    assert dependencies() - reasoned == set()
