@@ -14,8 +14,10 @@ from dectool.communicator import Communicator as Communicator
 from dectool.communicator import Request as Request
 from dectool.errors import DeadlockError as DeadlockError
 from dectool.errors import DectoolError as DectoolError
+from dectool.history import History as History
 from dectool.run import Result as Result
 from dectool.run import run as run
+from dectool.solve import solve as solve
 
 __version__ = "0.1.0"
 
@@ -23,10 +25,12 @@ __all__ = [
     "Communicator",
     "DeadlockError",
     "DectoolError",
+    "History",
     "Request",
     "Result",
     "__version__",
     "run",
+    "solve",
     "topology",
 ]
 

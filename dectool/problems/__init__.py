@@ -13,22 +13,22 @@ Example:
 
 from dectool.problems import partition as partition
 from dectool.problems._averaging import Averaging as Averaging
-from dectool.problems._bundled import breast_cancer as breast_cancer
-from dectool.problems._bundled import digits as digits
+from dectool.problems._bundled import breast_cancer as breast_cancer, digits as digits
+from dectool.problems._classifier import Classifier as Classifier
 from dectool.problems._csv import load_csv as load_csv
-from dectool.problems._data_problem import Classifier as Classifier
 from dectool.problems._data_problem import DataProblem as DataProblem
 from dectool.problems._dataset import Dataset as Dataset
 from dectool.problems._least_squares import LeastSquares as LeastSquares
 from dectool.problems._libsvm import load_libsvm as load_libsvm
 from dectool.problems._logistic import LogisticRegression as LogisticRegression
-from dectool.problems._problem import Problem as Problem
+from dectool.problems._problem import Curvature as Curvature, Problem as Problem
 from dectool.problems._quadratic import Quadratic as Quadratic
 from dectool.problems._softmax import SoftmaxRegression as SoftmaxRegression
 
 __all__ = [
     "Averaging",
     "Classifier",
+    "Curvature",
     "DataProblem",
     "Dataset",
     "LeastSquares",

@@ -93,10 +93,10 @@ def select(rank: Rank | ArrayLike, ranks: IndexArray) -> tuple[Rows, int | None]
 
 
 def enter(x: ArrayLike, rank: Rank | ArrayLike, ranks: IndexArray, shape: tuple[int, ...]) -> Call:
-    """Bring ``(x, rank)`` to the common form.
+    r"""Bring ``(x, rank)`` to the common form.
 
     Args:
-        x: (\\*batch, \\*shape) for one rank, (k, \\*batch, \\*shape) for k of them.
+        x: (\*batch, \*shape) for one rank, (k, \*batch, \*shape) for k of them.
         rank: An integer, or an integer array of shape (k,).
         ranks: All ranks in order.
         shape: The shape of one rank's variable.
@@ -122,7 +122,7 @@ def enter(x: ArrayLike, rank: Rank | ArrayLike, ranks: IndexArray, shape: tuple[
 
 
 def enter_point(x: ArrayLike, shape: tuple[int, ...]) -> Call:
-    """Bring a point that is common to all ranks, (\\*batch, \\*shape), to the form (1, batch, dim).
+    r"""Bring a point that is common to all ranks, (\*batch, \*shape), to the form (1, batch, dim).
 
     Raises:
         ArgumentError: x has another shape.

@@ -41,7 +41,7 @@ def load_csv(
     header: bool | None = None,
     delimiter: str = ",",
 ) -> Dataset:
-    """Return the data set in a CSV file: numbers, and one column of labels.
+    r"""Return the data set in a CSV file: numbers, and one column of labels.
 
     Labels are numbers, or names of classes; names become 0, 1, ... in sorted order. Blank lines
     are skipped. Files whose name ends in .gz or .bz2 are decompressed.
@@ -65,7 +65,7 @@ def load_csv(
     Example:
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "tiny.csv"
-        >>> _ = path.write_text("size,kind\\n1.5,cat\\n2.5,dog\\n")
+        >>> _ = path.write_text("size,kind\n1.5,cat\n2.5,dog\n")
         >>> load_csv(path)
         Dataset(tiny, 2 samples, 1 features, classes: cat, dog)
     """
@@ -114,17 +114,20 @@ def _layout(
             "give the delimiter of the file, or add the missing columns",
         )
     if isinstance(label_column, str):
+        if header is False:
+            raise ArgumentError(f"label_column={label_column!r} needs header=True, to be found")
         header = True
         label = _named_column(first, label_column)
     else:
         if not -width <= label_column < width:
             raise ArgumentError(
-                f"label_column={label_column} is out of range: {os.fspath(path)} has {width} columns"
+                f"label_column={label_column} is out of range: "
+                f"{os.fspath(path)} has {width} columns"
             )
         label = label_column % width
     if header is None:
         cells = [cell for j, cell in enumerate(first) if j != label]
-        header = all(number_fault(cell) and cell.strip() for cell in cells)
+        header = all(cell.strip() and not _is_number(cell) for cell in cells)
     data = next(records, (0, []))[1] if header else first
     if not data:
         raise DataError(f"{os.fspath(path)} holds a header only; it must hold one sample per line")

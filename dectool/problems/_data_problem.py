@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from dectool._text import nearest
 from dectool.errors import ArgumentError
 from dectool.problems._arrays import FloatArray, Rows, positive_int, real_array, real_number
-from dectool.problems._calling import Rank, enter, enter_point
+from dectool.problems._calling import Rank, enter
 from dectool.problems._dataset import Dataset
 from dectool.problems._optimum import Smooth, minimise
 from dectool.problems._problem import Curvature, Problem
 from dectool.problems._shards import Samples, Shards
-from dectool.problems.partition import Partitioner, split
+from dectool.problems._split import split
+from dectool.problems.partition import Partitioner
 
 Objective: TypeAlias = Literal["mean_of_means", "weighted"]
 Partition: TypeAlias = str | Partitioner | Sequence[ArrayLike]
@@ -118,8 +119,8 @@ class DataProblem(Problem):
             >>> from dectool import problems
             >>> data = problems.breast_cancer()
             >>> problems.LogisticRegression.from_data(data, n=16, l2=0.01, bias=True)
-            LogisticRegression(breast_cancer, n=16, shape=(31,), l2=0.01, \
-partition='contiguous', objective='mean_of_means')
+            LogisticRegression(breast_cancer, n=16, shape=(31,), l2=0.01,
+            partition='contiguous', objective='mean_of_means')
         """
         return cls(
             data.X,
@@ -292,82 +293,10 @@ partition='contiguous', objective='mean_of_means')
         return minimise(f, self.dim, self.L, repr(self))
 
 
-class Classifier(DataProblem):
-    """A data problem whose targets are classes."""
-
-    _classes: NDArray[Any]
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """The classes in ascending order, as in y."""
-        return tuple(self._classes.tolist())
-
-    def accuracy(self, x: ArrayLike, data: Dataset | None = None) -> Any:
-        """Return the share of samples that x classifies rightly.
-
-        Args:
-            x: Point of shape (\\*batch, \\*shape).
-            data: Samples to classify, with the features of A (no bias column); None for those
-                of the problem.
-
-        Returns:
-            Float64 array of shape (\\*batch), from 0 to 1; a scalar if that is empty.
-
-        Raises:
-            ArgumentError: x has another shape, or data other features or classes.
-
-        Example:
-            >>> from dectool import problems
-            >>> p = problems.LogisticRegression([[-2.0], [-1.0], [1.0]], [0, 0, 1], n=1, l2=0.1)
-            >>> p.accuracy(p.optimum)
-            np.float64(1.0)
-        """
-        call = enter_point(x, self._shape)
-        if data is None:
-            s = self._pool(call.X.dtype)
-        else:
-            s = self._one_shard(data, call.X.dtype)
-        counted = s.w[:, None] > 0
-        right = (self._hits(call.X, s) & counted).sum(axis=-1) / counted.sum(axis=-1)
-        return call._replace(dtype=np.dtype(np.float64)).answer(right, ())
-
-    def _one_shard(self, data: Dataset, dtype: DTypeLike) -> Samples:
-        if data.X.shape[1] != self._features:
-            raise ArgumentError(
-                f"data has {data.X.shape[1]} features; the problem was made with {self._features}"
-            )
-        absent = ~np.isin(data.y, self._classes)
-        if absent.any():
-            raise ArgumentError(
-                f"data holds the label {data.y[absent][0]!r}, which the problem has not; "
-                f"its classes are {self.classes}"
-            )
-        A, t, w = self._prepare(data.X, data.y)
-        return Samples(
-            A[None].astype(dtype),
-            t[None].astype(dtype),
-            w[None].astype(dtype),
-        )
-
-    @abstractmethod
-    def _hits(self, X: FloatArray, s: Samples) -> NDArray[np.bool_]:
-        """Return which samples are classified rightly, (k, batch, m)."""
-
-    def _solve(self) -> NDArray[np.float64]:
-        x = super()._solve()
-        s = self._pool(np.float64)
-        counted = s.w > 0
-        if self._l2 == 0.0 and self._hits(x.reshape(1, 1, -1), s)[0, 0][counted[0]].all():
-            raise ArgumentError(
-                f"l2=0 and the classes of {self.name} can be separated, so the loss has no "
-                "minimiser: use l2 > 0"
-            )
-        return x
-
-
 def _largest_gram(s: Samples) -> NDArray[np.float64]:
     """Return the largest eigenvalue of sum_s w_s a_s a_s^T for every rank."""
     B = np.asarray(s.A * np.sqrt(s.w)[..., None], dtype=np.float64)
     BT = B.swapaxes(-1, -2)
     gram = BT @ B if B.shape[-1] <= B.shape[-2] else B @ BT
-    return np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0, dtype=np.float64)
+    top = np.asarray(np.linalg.eigvalsh(gram)[:, -1], dtype=np.float64)
+    return np.maximum(top, 0.0)

@@ -21,7 +21,7 @@ from dectool.problems._text_file import (
 
 
 def load_libsvm(path: FilePath, *, features: int | None = None) -> Dataset:
-    """Return the data set in a libsvm file, as a dense array.
+    r"""Return the data set in a libsvm file, as a dense array.
 
     Each line is ``label index:value index:value ...`` with ascending indices from 1; features
     that are not listed are 0, and what follows a ``#`` is ignored. Files whose name ends in .gz
@@ -40,7 +40,7 @@ def load_libsvm(path: FilePath, *, features: int | None = None) -> Dataset:
     Example:
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "tiny.svm"
-        >>> _ = path.write_text("+1 1:0.5 3:2\\n-1 2:1\\n")
+        >>> _ = path.write_text("+1 1:0.5 3:2\n-1 2:1\n")
         >>> load_libsvm(path).X.tolist()
         [[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]]
     """

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dectool.errors import DataError
 from dectool.problems._arrays import FloatArray
-from dectool.problems._data_problem import Classifier
+from dectool.problems._classifier import Classifier
 from dectool.problems._labels import found_classes, label_array, signs
 from dectool.problems._shards import Samples
 

@@ -77,14 +77,14 @@ class Problem(ABC):
         return self._ranks
 
     def value(self, x: ArrayLike, rank: Rank) -> Any:
-        """Return the local value f_i(x).
+        r"""Return the local value f_i(x).
 
         Args:
             x: Point, in one of the two forms of the class description.
             rank: Rank i, or an array of ranks.
 
         Returns:
-            Array of shape (\\*batch) or (k, \\*batch); a scalar if that is empty.
+            Array of shape (\*batch) or (k, \*batch); a scalar if that is empty.
 
         Raises:
             ArgumentError: A rank is out of range or x has another shape.
@@ -120,14 +120,14 @@ class Problem(ABC):
         return call.answer(self._grads(call.X, call.rows), self._shape)
 
     def hessian(self, x: ArrayLike, rank: Rank) -> Any:
-        """Return the local Hessian of f_i at x, dense.
+        r"""Return the local Hessian of f_i at x, dense.
 
         Args:
             x: Point, in one of the two forms of the class description.
             rank: Rank i, or an array of ranks.
 
         Returns:
-            Array of shape (\\*batch, dim, dim) or (k, \\*batch, dim, dim).
+            Array of shape (\*batch, dim, dim) or (k, \*batch, dim, dim).
 
         Raises:
             ArgumentError: A rank is out of range or x has another shape.
@@ -141,13 +141,13 @@ class Problem(ABC):
         return call.answer(self._hessians(call.X, call.rows), (self.dim, self.dim))
 
     def initial(self, rank: Rank) -> NDArray[np.float64]:
-        """Return the point where rank i starts: zeros, unless the problem says otherwise.
+        r"""Return the point where rank i starts: zeros, unless the problem says otherwise.
 
         Args:
             rank: Rank i, or an array of k ranks.
 
         Returns:
-            A new float64 array of shape `shape`, or (k, \\*shape).
+            A new float64 array of shape `shape`, or (k, \*shape).
 
         Raises:
             ArgumentError: A rank is out of range.
@@ -162,13 +162,13 @@ class Problem(ABC):
         return starts.reshape(self._shape if k is None else (k, *self._shape))
 
     def objective(self, x: ArrayLike) -> Any:
-        """Return f(x), the mean of the local values at one common x.
+        r"""Return f(x), the mean of the local values at one common x.
 
         Args:
-            x: Point of shape (\\*batch, \\*shape).
+            x: Point of shape (\*batch, \*shape).
 
         Returns:
-            Array of shape (\\*batch); a scalar if that is empty.
+            Array of shape (\*batch); a scalar if that is empty.
 
         Raises:
             ArgumentError: x has another shape.
@@ -182,10 +182,10 @@ class Problem(ABC):
         return call.answer(self._objective(call.X), ())
 
     def gradient(self, x: ArrayLike) -> Any:
-        """Return the gradient of f at one common x, in the shape of x.
+        r"""Return the gradient of f at one common x, in the shape of x.
 
         Args:
-            x: Point of shape (\\*batch, \\*shape).
+            x: Point of shape (\*batch, \*shape).
 
         Returns:
             A new array with the shape and dtype of x.
@@ -202,13 +202,13 @@ class Problem(ABC):
         return call.answer(self._gradient(call.X), self._shape)
 
     def gap(self, x: ArrayLike) -> Any:
-        """Return f(x) - f(x*); quadratics compute it without cancellation.
+        r"""Return f(x) - f(x*); quadratics compute it without cancellation.
 
         Args:
-            x: Point of shape (\\*batch, \\*shape).
+            x: Point of shape (\*batch, \*shape).
 
         Returns:
-            Array of shape (\\*batch); a scalar if that is empty.
+            Array of shape (\*batch); a scalar if that is empty.
 
         Raises:
             ArgumentError: x has another shape.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dectool.problems._arrays import FloatArray
-from dectool.problems._data_problem import Classifier
+from dectool.problems._classifier import Classifier
 from dectool.problems._labels import found_classes, label_array, one_hot
 from dectool.problems._shards import Samples
 

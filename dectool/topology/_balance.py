@@ -46,4 +46,4 @@ def _log_measure(W: Matrix, T: Matrix) -> Floats:
         children.tolist(), parents[children].tolist(), steps.tolist(), strict=True
     ):
         logs[child] = logs[parent] + step
-    return logs - logs.max()
+    return np.asarray(logs - logs.max())

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def from_graph(
-    graph: nx.Graph[Any], *, weights: Weights = "metropolis_hastings", name: str | None = None
+    graph: nx.Graph[Any],
+    *,
+    weights: Weights = "metropolis_hastings",
+    name: str | None = None,
+    require_connected: bool = True,
 ) -> Topology:
     """Return the topology of a networkx graph.
 
@@ -29,6 +33,8 @@ def from_graph(
             (n, n) matrix; or a mapping {(i, j): W_ij} over ranks, i the receiver, where a missing
             self-weight becomes 1 - (row sum).
         name: Name for messages; default the graph's own, or "graph of n".
+        require_connected: Refuse a graph that is not (strongly) connected; members of a schedule
+            need not be.
 
     Raises:
         ArgumentTypeError: Not a graph, or weights of no known kind.
@@ -49,6 +55,7 @@ def from_graph(
         name=name or str(graph.name) or f"graph of {edges.size}",
         weights=weights if isinstance(weights, str) else "given",
         labels=None if labels == tuple(range(edges.size)) else labels,
+        require_connected=require_connected,
     )
 
 

@@ -72,7 +72,7 @@ def nilpotent(apply: Operator, n: int, steps: int = 64) -> bool:
 
 
 def second(A: Matrix, top: Floats, *, restarts: int) -> float | None:
-    """Return the largest eigenvalue of symmetric A on the complement of its unit eigenvector ``top``.
+    """Return the largest eigenvalue of symmetric A off its unit eigenvector ``top``.
 
     No eigenvalue below -2 may matter.
     """
@@ -87,7 +87,7 @@ def second(A: Matrix, top: Floats, *, restarts: int) -> float | None:
 
 
 def cheap_to_factor(W: Matrix, limit: float = 5e10) -> bool:
-    """Say if a banded factorisation in reverse Cuthill-McKee order takes at most ``limit`` flops."""
+    """Say if banded factors in reverse Cuthill-McKee order take at most ``limit`` flops."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     n = W.shape[0]

@@ -52,7 +52,7 @@ def best_constant(edges: Edges) -> Matrix:
 
     The fastest weights that are equal on every edge; self-weights may be negative.
     """
-    if edges.size == 1:
+    if edges.receivers.size == 0:
         return max_degree(edges)
     base, scale = max_degree(edges), 1.0 + edges.in_degrees.max()
     l_2 = scale * (1.0 - _spectrum.second_largest(base))
@@ -154,18 +154,25 @@ def _rule(name: str, edges: Edges) -> Callable[[Edges], Matrix]:
 def _from_mapping(edges: Edges, weights: Mapping[tuple[int, int], float]) -> Matrix:
     """Return W with W[i, j] = weights[i, j]; a missing self-weight is 1 - (row sum)."""
     n = edges.size
-    dense_keys: list[tuple[int, int]] = []
     for key in weights:
-        if len(key) != 2 or not all(0 <= part < n for part in key):
+        if not _is_entry(key, n):
             raise ArgumentError(
                 f"weights has the key {key!r}; each key must be (i, j), receiver and sender, "
                 f"with ranks 0 to {n - 1}"
             )
-        dense_keys.append(key)
-    values = np.array([float(weights[key]) for key in dense_keys])
-    rows, columns = np.array(dense_keys, dtype=np.int64).reshape(-1, 2).T
+    values = np.array([float(value) for value in weights.values()])
+    rows, columns = np.array(list(weights), dtype=np.int64).reshape(-1, 2).T
     given: Matrix = sparse.coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
     missing = np.setdiff1d(np.arange(n), rows[rows == columns])
     diagonal = np.zeros(n)
     diagonal[missing] = 1.0 - row_sums(given)[missing]
     return as_csr(given + sparse.diags_array(diagonal))
+
+
+def _is_entry(key: Any, n: int) -> bool:
+    """Say whether a mapping's key is a pair of ranks."""
+    return (
+        isinstance(key, tuple)
+        and len(key) == 2
+        and all(isinstance(part, int | np.integer) and 0 <= part < n for part in key)
+    )

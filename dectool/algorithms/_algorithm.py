@@ -1,0 +1,131 @@
+"""What an algorithm is: hyper-parameters, and two methods on an explicit state."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Self, final
+
+from dectool.algorithms._needs import Needs
+from dectool.communicator import Communicator
+from dectool.errors import ArgumentError, ArgumentTypeError
+
+Gradient = Callable[[Any], Any]
+"""The local gradient: takes and returns an array of the shape of x."""
+
+StepSize = float | Callable[[int], float]
+"""A step size: a number, or a function of the step number k = 0, 1, ..."""
+
+
+@final
+class State(Mapping[str, Any]):
+    """The state of an algorithm: named values, ``x`` (the iterate) among them; never changed.
+
+    Example:
+        >>> s = State(x=1.0, y=2.0)
+        >>> s.x, dict(s.replace(x=3.0))
+        (1.0, {'x': 3.0, 'y': 2.0})
+    """
+
+    __slots__ = ("_values",)
+
+    _values: dict[str, Any]
+
+    def __init__(self, **values: Any) -> None:
+        object.__setattr__(self, "_values", values)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(
+                f"the state has no {name!r}; it has {', '.join(self._values)}"
+            ) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a state is not changed; make another: state.replace({name}=...)")
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"State({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
+
+    def replace(self, **values: Any) -> State:
+        """Return a state with some values replaced."""
+        return State(**{**self._values, **values})
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm(abc.ABC):
+    """A decentralized algorithm, written once against a :class:`dectool.Communicator`.
+
+    A subclass is a frozen dataclass of hyper-parameters. ``init`` makes the first state from a
+    starting point, ``step`` the next state from the last; neither changes what it is given. In
+    both, x has shape (d,), or (n, d) where the communicator runs all ranks at once, so only
+    operations along the last axis and element by element are used.
+
+    Attributes:
+        needs: What the theory asks of the topology; ``solve`` refuses what breaks it.
+        exact: Whether the iterates tend to the optimum itself with a constant step size.
+        uses_gradient: Whether ``grad`` is called at all.
+    """
+
+    needs: ClassVar[Needs] = Needs()
+    exact: ClassVar[bool] = True
+    uses_gradient: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Check the step size."""
+        rate = getattr(self, "lr", None)
+        if rate is not None and not callable(rate):
+            _check_step_size(type(self).__name__, rate)
+
+    @property
+    def name(self) -> str:
+        """Name for tables and messages."""
+        return type(self).__name__
+
+    @abc.abstractmethod
+    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
+        """Return the first state, at ``x``."""
+
+    @abc.abstractmethod
+    def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
+        """Return the state after ``s``."""
+
+    def at(self, k: int) -> Self:
+        """Return the algorithm with every scheduled hyper-parameter at its value for step ``k``.
+
+        Example:
+            >>> from dectool import algorithms
+            >>> algorithms.DGD(lr=lambda k: 1.0 / (k + 1)).at(3).lr
+            0.25
+        """
+        scheduled = {
+            field.name: value(k)
+            for field in dataclasses.fields(self)
+            if callable(value := getattr(self, field.name))
+        }
+        return dataclasses.replace(self, **scheduled) if scheduled else self
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the hyper-parameters by name; functions of the step by their ``repr``."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: repr(v) if callable(v) else v for name, v in values.items()}
+
+
+def _check_step_size(algorithm: str, rate: Any) -> None:
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+        raise ArgumentTypeError(
+            f"{algorithm}: lr is {rate!r}; give a number, or a function of the step"
+        )
+    if not 0.0 < rate < float("inf"):
+        raise ArgumentError(f"{algorithm}: lr={rate} must be finite and above 0")

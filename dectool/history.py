@@ -1,0 +1,214 @@
+"""The record of a solve: metrics by step, and the final states."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+
+from dectool._optional import require
+from dectool._text import nearest
+from dectool.errors import ArgumentError, DataError
+from dectool.metrics import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_Array = np.ndarray[Any, Any]
+_FORMAT = 1
+
+
+@final
+class History:
+    """What :func:`dectool.solve` returns.
+
+    Attributes:
+        records: One array per column (see :data:`dectool.metrics.COLUMNS`), one entry per
+            recorded step.
+        state: The algorithm's state at the last recorded step: name to array of shape (n, ...),
+            or to a number that all ranks share.
+        x0: Starting points, shape (n, *shape).
+        status: "completed", "stopped" (the ``stop`` criterion was met) or "diverged".
+        about: What was run: algorithm, parameters, problem, topology, backend, seed, network.
+    """
+
+    def __init__(
+        self,
+        records: Mapping[str, Any],
+        state: Mapping[str, Any],
+        x0: _Array,
+        status: str,
+        about: Mapping[str, Any],
+    ) -> None:
+        self.records = {name: np.asarray(records[name]) for name in COLUMNS}
+        self.state = dict(state)
+        self.x0 = x0
+        self.status = status
+        self.about = dict(about)
+
+    def __repr__(self) -> str:
+        last = self.last
+        return (
+            f"<History of {self.about['algorithm']} on {self.about['topology']}: "
+            f"{int(last['step'])} steps, gap {last['gap']:.3g}, "
+            f"time {last['time']:.4g} s, {self.status}>"
+        )
+
+    def __len__(self) -> int:
+        return len(self.records["step"])
+
+    def __getitem__(self, column: str) -> _Array:
+        """Return one column.
+
+        Raises:
+            ArgumentError: There is no such column; names the nearest.
+        """
+        if column not in self.records:
+            raise ArgumentError(f"no column {column!r}; {nearest(column, COLUMNS)}")
+        return self.records[column]
+
+    @property
+    def x(self) -> _Array:
+        """The final iterates, shape (n, *shape)."""
+        return np.asarray(self.state["x"]).reshape(self.x0.shape)
+
+    @property
+    def step(self) -> int:
+        """The last recorded step."""
+        return int(self.records["step"][-1])
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The metrics of the last recorded step."""
+        return self._record(-1)
+
+    def _record(self, index: int) -> dict[str, float]:
+        return {name: column[index].item() for name, column in self.records.items()}
+
+    def first(self, **criteria: float) -> dict[str, float] | None:
+        """Return the first record in which every named metric is at most its limit, if any.
+
+        Example:
+            >>> import numpy as np, dectool
+            >>> from dectool import algorithms, problems, topology
+            >>> h = dectool.solve(algorithms.Gossip(), problems.Averaging(np.eye(4)),
+            ...                   topology=topology.ring(4), steps=20)
+            >>> int(h.first(consensus_error=1e-3)["step"])
+            7
+        """
+        good = np.ones(len(self), bool)
+        for column, limit in criteria.items():
+            good &= self[column] <= limit
+        hits = np.flatnonzero(good)
+        return self._record(int(hits[0])) if len(hits) else None
+
+    def rate(self, metric: str = "distance", low: float = 1e-10) -> float:
+        """Return the measured contraction per step: the slope of log(metric) over its later half.
+
+        Args:
+            metric: Column to fit.
+            low: Records below this, times the first, are left out: rounding rules there.
+
+        Returns:
+            The factor per step, or NaN with fewer than three records to fit.
+        """
+        values = self[metric].astype(float)
+        steps = self.records["step"]
+        use = np.flatnonzero(values > low * values[0])
+        use = use[len(use) // 2 :]
+        if len(use) < 3:
+            return float("nan")
+        return float(np.exp(np.polyfit(steps[use], np.log(values[use]), 1)[0]))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the records as a table with one row per recorded step.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        pandas = require("pandas", extra="plot", purpose="History.to_pandas")
+        return pandas.DataFrame(self.records)
+
+    def plot(self, y: str = "gap", x: str = "step", ax: Axes | None = None, **line: Any) -> Axes:
+        """Draw one column over another with a logarithmic y axis; return the axes.
+
+        Args:
+            y: Column to draw; entries that are not above 0 are left out.
+            x: "step", "time", "bytes" or "messages".
+            ax: Axes to draw on; default: new ones.
+            line: Passed to matplotlib's ``plot``.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        from dectool.plotting import draw_history
+
+        return draw_history(self, y, x, ax, line)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write everything to one ``.npz`` file (arrays, and JSON for the rest; no pickle).
+
+        The file is written to a temporary name and renamed, so it is whole or not there.
+        """
+        target = Path(path)
+        arrays = {f"records/{name}": column for name, column in self.records.items()}
+        shared = {}
+        for name, value in self.state.items():
+            if isinstance(value, np.ndarray):
+                arrays[f"state/{name}"] = value
+            else:
+                shared[name] = value
+        head = {
+            "format": _FORMAT,
+            "status": self.status,
+            "about": self.about,
+            "shared_state": shared,
+        }
+        arrays["x0"] = self.x0
+        arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                np.savez(stream, **arrays)
+            Path(temporary).replace(target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            DataError: The file is no history, or of a later format.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            head = json.loads(arrays["head"].tobytes())
+        except FileNotFoundError:
+            raise
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise DataError(
+                f"{path} is no history that History.save wrote ({error}); give the path of one"
+            ) from error
+        if head["format"] > _FORMAT:
+            raise DataError(
+                f"{path} has format {head['format']}, and this version reads up to {_FORMAT}; "
+                "update dectool"
+            )
+        state = {
+            name.removeprefix("state/"): value
+            for name, value in arrays.items()
+            if name.startswith("state/")
+        }
+        records = {name: arrays[f"records/{name}"] for name in COLUMNS}
+        state.update(head["shared_state"])
+        return cls(records, state, arrays["x0"], head["status"], head["about"])
