@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,11 @@ def run(
         raise ArgumentTypeError(
             f"program is a {type(program).__name__}; give a function of a communicator"
         )
+    if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
+        raise ArgumentTypeError(
+            f"program {program.__name__} is a coroutine or generator function; calls of a "
+            "communicator block, so write a plain function, without async, await or yield"
+        )
     size = _checked_size(n, topology)
     settings = _start.Settings(
         size=size,
@@ -184,6 +190,6 @@ def _check_received(unreceived: Sequence[tuple[int, int, Any]]) -> None:
     ]
     if lost:
         raise ContractError(
-            f"{len(lost)} messages were sent but never received: {listing(lost, most=4)}; every "
+            f"{len(lost)} message{'s were' if len(lost) > 1 else ' was'} sent but never received: {listing(lost, most=4)}; every "
             "send needs a receive: the same operation, and each destination must name its source"
         )

@@ -80,7 +80,7 @@ class RankState:
 class Strand:
     """One line of execution of a rank, with its own clock: the program, or a background task."""
 
-    __slots__ = ("clock", "greenlet", "missing", "name", "polls", "state", "wake_at", "waits")
+    __slots__ = ("clock", "greenlet", "missing", "name", "polls", "state", "waits", "wake_at")
 
     def __init__(self, state: RankState, clock: float, name: str) -> None:
         self.state = state
@@ -132,6 +132,9 @@ class Engine:
         self._failure: tuple[Strand, BaseException] | None = None
         self._closed = False
         self._observations: dict[int, _Gathering] = {}
+        self._incoming: dict[int, Callable[[Any], None]] = {}
+        self._messages_taken = 0
+        self._stopped = False
         self._hub = greenlet.getcurrent()
 
     # -- running -------------------------------------------------------------------------------
@@ -248,8 +251,10 @@ class Engine:
             clock += receipt.overhead
         if clock > before:
             strand.clock = clock
+            strand.polls = 0
             if self.trace is not None:
-                self.trace.span(strand.state.rank, "wait", before, clock, _label(pending))
+                kind = "background" if strand.name else "wait"
+                self.trace.span(strand.state.rank, kind, before, clock, _label(pending))
         return [receipt.content for receipt in pending]
 
     def ready(self, strand: Strand, pending: Sequence[Any]) -> bool:
@@ -310,8 +315,10 @@ class Engine:
     ) -> None:
         """Queue a message at the receiver's port when its first byte comes in."""
         port = self.ranks[dest]
+        number = self._messages_taken = self._messages_taken + 1
 
         def come_in(event: Any) -> None:
+            del self._incoming[number]
             occupied, gap = self.network.intake(parcel.nbytes)
             begin = port.receive_port if port.receive_port > first else first
             complete = begin + occupied
@@ -320,6 +327,7 @@ class Engine:
                 self.trace.message(source, dest, parcel.nbytes, start, complete, channel)
             self._deliver(source, dest, parcel, channel, complete)
 
+        self._incoming[number] = come_in
         delay = first - self.env.now
         self.env.schedule(_Wake(self.env, come_in), delay=delay if delay > 0.0 else 0.0)
 
@@ -391,6 +399,7 @@ class Engine:
             return
         del self._observations[step]
         if collect(gathering.observation(step)):
+            self._stopped = True
             if not self._finished.triggered:
                 self._finished.succeed()
             raise StopRun
@@ -414,6 +423,10 @@ class Engine:
 
     def unreceived(self) -> list[tuple[int, int, Channel]]:
         """Return (source, destination, channel) of every message that nobody received."""
+        if self._stopped:
+            return []
+        for come_in in list(self._incoming.values()):
+            come_in(None)
         return [
             (source, state.rank, channel)
             for state in self.ranks

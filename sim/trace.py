@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, final
 class Span(NamedTuple):
     """Something that one rank did from ``start`` to ``end`` (seconds).
 
-    ``kind`` is "compute", "elapse" or "wait".
+    ``kind`` is "compute" (``comm.computing()`` and ``comm.elapse``), "wait", or "background" (a
+    wait of a background operation, while the program goes on).
     """
 
     rank: int
@@ -74,7 +75,8 @@ class Trace:
         total = max((span.end for span in self.spans), default=0.0)
         spent = [{"compute": 0.0, "wait": 0.0} for _ in range(self.size)]
         for span in self.spans:
-            spent[span.rank][span.kind] += span.end - span.start
+            if span.kind in spent[span.rank]:
+                spent[span.rank][span.kind] += span.end - span.start
         for shares in spent:
             for kind in shares:
                 shares[kind] = shares[kind] / total if total else 0.0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dectool.communicator._core import Channel as Channel
-from dectool.communicator._core import Observation as Observation
-from dectool.communicator._core import Pending as Pending
+from dectool.communicator._core import (
+    Channel as Channel,
+    Observation as Observation,
+    Pending as Pending,
+)
 from dectool.communicator._groups import GroupOperations
-from dectool.communicator._neighborhood import NeighborhoodOperations
-from dectool.communicator._neighborhood import NeighborPlan as NeighborPlan
+from dectool.communicator._neighborhood import NeighborhoodOperations, NeighborPlan as NeighborPlan
 from dectool.communicator._parcel import Parcel as Parcel
 from dectool.communicator._request import Request as Request
 

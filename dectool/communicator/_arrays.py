@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dectool.errors import ArgumentTypeError, UnsupportedOperation
+from dectool.errors import ArgumentTypeError, ContractError, UnsupportedOperation
 
 BFLOAT16 = "bfloat16"
 
 _NUMPY_KINDS = frozenset("fciub")
+_AXES = {1: "one axis of rows", 2: "the axis of ranks and one of rows"}
 
 
 class Phantom:
@@ -88,7 +89,13 @@ def open_array(x: Any, lead: int = 0) -> tuple[Buffer, Leaf]:
 
     Raises:
         ArgumentTypeError: ``x`` is no array, or has a dtype that cannot be sent.
+        ContractError: ``x`` has fewer axes than must lead.
     """
+    if lead and is_array(x) and len(getattr(x, "shape", ())) < lead:
+        raise ContractError(
+            f"got an array of shape {tuple(getattr(x, 'shape', ()))}, but {_AXES[lead]} must be in "
+            "front: give it a leading axis with one row for each rank or edge that is concerned"
+        )
     if isinstance(x, np.ndarray):
         return _open_numpy(x, "numpy", lead)
     if isinstance(x, (np.generic, bool, int, float, complex)):
@@ -179,9 +186,9 @@ def close_array(buffer: Buffer, leaf: Leaf, lead_shape: tuple[int, ...] = ()) ->
         if leaf.dtype == BFLOAT16:
             tensor = tensor.view(torch.bfloat16)
         return tensor.reshape(shape)
+    array = buffer.reshape(shape)
     if leaf.dtype == BFLOAT16:
         import ml_dtypes
 
-        buffer = buffer.view(ml_dtypes.bfloat16)
-    array = buffer.reshape(shape)
+        array = array.view(ml_dtypes.bfloat16)
     return array.item() if leaf.library == "scalar" and not shape else array

@@ -16,6 +16,7 @@ from dectool.communicator._parcel import (
     Layout,
     Parcel,
     Phantom,
+    own,
     row,
     segment,
     stack,
@@ -34,6 +35,7 @@ class CollectiveOperations(CommunicatorCore):
     def iallreduce(self, x: Any, op: str = "mean", algorithm: str = "auto") -> Request[Any]:
         """Start an :meth:`allreduce`."""
         buffers, layout = self._allreduce_arguments(x, op, algorithm)
+        buffers = own(buffers)
         return self._in_background(
             lambda comm: comm._allreduce(buffers, layout, op, algorithm),
             lambda reduced: unpack(reduced, layout, self._lead_shape),
@@ -52,6 +54,11 @@ class CollectiveOperations(CommunicatorCore):
         Returns:
             Like ``x``; the same bits on every rank. Backends agree to rounding.
 
+        Raises:
+            ArgumentError: ``op`` or ``algorithm`` is unknown.
+            ArgumentTypeError: The dtype has no such reduction, such as a mean of integers.
+            ContractError: Ranks hold arrays of other shapes or dtypes.
+
         Example:
             >>> import dectool
             >>> dectool.run(lambda comm: comm.allreduce(float(comm.rank)), n=4).values
@@ -64,6 +71,7 @@ class CollectiveOperations(CommunicatorCore):
         """Start a :meth:`reduce_scatter`."""
         buffers, layout = self._rows_argument(x, "reduce_scatter")
         _check_operator(op, layout)
+        buffers = own(buffers)
         return self._in_background(
             lambda comm: comm._reduce_scatter(buffers, layout, op),
             lambda reduced: unpack(reduced, layout, self._lead_shape),
@@ -78,6 +86,11 @@ class CollectiveOperations(CommunicatorCore):
 
         Returns:
             Like ``x`` without the leading axis.
+
+        Raises:
+            ArgumentError: ``op`` is unknown.
+            ArgumentTypeError: The dtype has no such reduction.
+            ContractError: The leading axis is not the number of ranks, or ranks hold other arrays.
         """
         buffers, layout = self._rows_argument(x, "reduce_scatter")
         _check_operator(op, layout)
@@ -86,13 +99,24 @@ class CollectiveOperations(CommunicatorCore):
     def iallgather(self, x: Any) -> Request[Any]:
         """Start an :meth:`allgather`."""
         buffers, layout = self._pack(x)
+        buffers = own(buffers)
         return self._in_background(
             lambda comm: comm._allgather(buffers, layout),
             lambda rows: unpack(rows, layout, (*self._lead_shape, self.size)),
         )
 
     def allgather(self, x: Any) -> Any:
-        """Return what every rank holds, with a new leading axis over ranks."""
+        """Return what every rank holds, with a new leading axis over ranks.
+
+        Args:
+            x: An array, or a container of arrays, of one shape and dtype on all ranks.
+
+        Returns:
+            Like ``x``, row j from rank j.
+
+        Raises:
+            ContractError: Ranks hold arrays of other shapes or dtypes.
+        """
         buffers, layout = self._pack(x)
         rows = self._allgather(buffers, layout)
         return unpack(rows, layout, (*self._lead_shape, self.size))
@@ -100,6 +124,7 @@ class CollectiveOperations(CommunicatorCore):
     def ialltoall(self, x: Any) -> Request[Any]:
         """Start an :meth:`alltoall`."""
         buffers, layout = self._rows_argument(x, "alltoall")
+        buffers = own(buffers)
         return self._in_background(
             lambda comm: comm._alltoall(buffers, layout),
             lambda rows: unpack(rows, layout, (*self._lead_shape, self.size)),
@@ -110,6 +135,12 @@ class CollectiveOperations(CommunicatorCore):
 
         Args:
             x: Arrays whose leading axis has one row for each rank.
+
+        Returns:
+            Like ``x``, row j from rank j.
+
+        Raises:
+            ContractError: The leading axis is not the number of ranks, or ranks hold other arrays.
         """
         buffers, layout = self._rows_argument(x, "alltoall")
         return unpack(self._alltoall(buffers, layout), layout, (*self._lead_shape, self.size))
@@ -118,13 +149,26 @@ class CollectiveOperations(CommunicatorCore):
         """Start a :meth:`broadcast`."""
         root = self._check_peer(root, "root")
         buffers, layout = self._pack(x)
+        buffers = own(buffers)
         return self._in_background(
             lambda comm: comm._broadcast(buffers, layout, root),
             lambda data: unpack(data, layout, self._lead_shape),
         )
 
     def broadcast(self, x: Any, root: int = 0) -> Any:
-        """Return what rank ``root`` holds; the others pass arrays of the same shape and dtype."""
+        """Return what rank ``root`` holds.
+
+        Args:
+            x: An array, or a container; on the other ranks one of the same shape and dtype.
+            root: Whose value everyone gets.
+
+        Returns:
+            A new array or container like ``x``.
+
+        Raises:
+            ArgumentError: ``root`` is no rank.
+            ContractError: Ranks hold arrays of other shapes or dtypes.
+        """
         root = self._check_peer(root, "root")
         buffers, layout = self._pack(x)
         return unpack(self._broadcast(buffers, layout, root), layout, self._lead_shape)
@@ -178,11 +222,11 @@ class CollectiveOperations(CommunicatorCore):
     ) -> tuple[Buffer, ...]:
         nbytes = sum(buffer.nbytes for buffer in buffers)
         name = _rounds.choose_allreduce(nbytes, self.size) if algorithm == "auto" else algorithm
+        # The names in the channel make ranks that disagree about them a deadlock, not garbage.
+        operation = f"allreduce({op}, {name})"
         reduced = []
         for buffer, dtype in zip(buffers, layout.dtypes, strict=True):
-            total = self._run_rounds(
-                _rounds.ALLREDUCE[name], buffer, dtype, op, "allreduce", layout
-            )
+            total = self._run_rounds(_rounds.ALLREDUCE[name], buffer, dtype, op, operation, layout)
             reduced.append(_divided(total, self.size, dtype) if op == "mean" else total)
         return tuple(reduced)
 
@@ -193,7 +237,7 @@ class CollectiveOperations(CommunicatorCore):
             return _rounds.binomial_broadcast(rank, size, cuts, root)
 
         return tuple(
-            self._run_rounds(rounds, buffer, dtype, None, "broadcast", layout)
+            self._run_rounds(rounds, buffer, dtype, None, f"broadcast(root={root})", layout)
             for buffer, dtype in zip(buffers, layout.dtypes, strict=True)
         )
 
@@ -227,23 +271,24 @@ class CollectiveOperations(CommunicatorCore):
         self, buffers: Sequence[Buffer], layout: Layout, operation: str
     ) -> list[Parcel]:
         channel = (*self._context, operation, self._next_sequence(operation))
-        received: list[Parcel | None] = [None] * self.size
-        received[self.rank] = Parcel(tuple(row(b, self.rank) for b in buffers), layout)
+        received = [Parcel(tuple(row(b, self.rank) for b in buffers), layout)] * self.size
         for dest, source in _rounds.pairwise(self.rank, self.size):
             rows = tuple(row(buffer, dest) for buffer in buffers)
             self._post(self._owned(rows, layout), dest, channel)
             (parcel,) = self._await([self._expect(source, channel)])
             _same_layout(layout, parcel.layout, f"rank {self.rank} and rank {source}")
             received[source] = parcel
-        return [parcel for parcel in received if parcel is not None]
+        return received
 
     def _reduce_scatter(
         self, buffers: Sequence[Buffer], layout: Layout, op: str
     ) -> tuple[Buffer, ...]:
-        parts = self._alltoall_parcels(buffers, layout, "reduce_scatter")
+        parts = self._alltoall_parcels(buffers, layout, f"reduce_scatter({op})")
         reduced = []
         for index, dtype in enumerate(layout.dtypes):
             total = parts[0].buffers[index]
+            if len(parts) == 1:
+                (total,) = own((total,))
             for part in parts[1:]:
                 total = _combined(op, total, part.buffers[index], dtype)
             reduced.append(_divided(total, self.size, dtype) if op == "mean" else total)
@@ -267,22 +312,29 @@ class CollectiveOperations(CommunicatorCore):
         for step in rounds(self.rank, self.size, cuts):
             if step.dest >= 0:
                 part = segment(data, int(step.send[0]), int(step.send[1]))
-                self._post(self._owned((part,), layout), int(step.dest), channel)  # type: ignore[arg-type]
+                self._post(self._owned((part,), layout), int(step.dest), channel)
             if step.source >= 0:
                 (parcel,) = self._await([self._expect(int(step.source), channel)])
                 if layout is not None:
                     who = f"rank {self.rank} and rank {step.source} in {operation}"
                     _same_layout(layout, parcel.layout, who)
-                _place(data, step, parcel.buffers[0], dtype, op)
+                _place(data, step, parcel.buffers[0], dtype, op, step.source < self.rank)
         return data
 
 
-def _place(data: Buffer, step: _rounds.Round, got: Buffer, dtype: str, op: str | None) -> None:
+def _place(
+    data: Buffer, step: _rounds.Round, got: Buffer, dtype: str, op: str | None, first: bool
+) -> None:
+    """Put in its place what was received, or combine it, the lower rank's share on the left.
+
+    The order tells when the maximum of -0.0 and 0.0 is taken, or two NaNs meet.
+    """
     if isinstance(data, Phantom) or isinstance(got, Phantom):
         return
     start, stop = int(step.receive[0]), int(step.receive[1])
     if step.reduces and op is not None:
-        data[start:stop] = combine(op, data[start:stop], got, dtype)
+        left, right = (got, data[start:stop]) if first else (data[start:stop], got)
+        data[start:stop] = combine(op, left, right, dtype)
     else:
         data[start:stop] = got
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ Channel = tuple[Any, ...]
 """What a message is matched by, beside its source: (context, operation, tag or number)."""
 
 
-class Pending(abc.ABC):
+class Pending:
     """One message or background operation that a rank waits for; made by a backend."""
 
     __slots__ = ()
@@ -72,6 +71,16 @@ class CommunicatorCore(abc.ABC):
     def num_nodes(self) -> int:
         """Number of nodes."""
         return -(-self.size // self.local_size)
+
+    @property
+    @abc.abstractmethod
+    def node(self) -> Self:
+        """The communicator of the ranks on this rank's node."""
+
+    @property
+    @abc.abstractmethod
+    def peers_across_nodes(self) -> Self:
+        """The communicator of the ranks with this rank's local rank, one on each node."""
 
     @property
     def topology(self) -> Topology:
@@ -331,10 +340,16 @@ class CommunicatorCore(abc.ABC):
             A ``numpy.random.Generator`` (or its stacked form).
         """
 
-    def _checked_seconds(self, seconds: float) -> float:
-        if not 0.0 <= seconds < float("inf"):
+    def _checked_seconds(self, seconds: Any) -> float:
+        try:
+            value = float(seconds)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(
+                f"elapse(seconds={seconds!r}): seconds must be a number, of this rank alone"
+            ) from None
+        if not 0.0 <= value < float("inf"):
             raise ArgumentError(f"elapse(seconds={seconds}): seconds must be finite and at least 0")
-        return float(seconds)
+        return value
 
     # -- one-sided -----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from dectool.communicator._collectives import CollectiveOperations
-from dectool.errors import ArgumentTypeError
+from dectool.errors import ArgumentError, ArgumentTypeError
 
 
 class GroupOperations(CollectiveOperations):
@@ -26,12 +26,13 @@ class GroupOperations(CollectiveOperations):
             The group, without a topology; ``None`` where ``color`` is ``None``.
 
         Raises:
-            ArgumentTypeError: ``color`` or ``key`` is no integer, or ``color`` is negative.
+            ArgumentTypeError: ``color`` or ``key`` is no integer.
+            ArgumentError: ``color`` is negative.
         """
-        if color is not None and (not isinstance(color, (int, np.integer)) or color < 0):
-            raise ArgumentTypeError(f"color is {color!r}; give an integer from 0, or None")
-        if not isinstance(key, (int, np.integer)):
-            raise ArgumentTypeError(f"key is {key!r}; give an integer")
+        _check_whole("color", color, "an integer from 0, or None")
+        _check_whole("key", key, "an integer")
+        if color is not None and color < 0:
+            raise ArgumentError(f"color is {color}; give an integer from 0, or None")
         mine = np.array([-1 if color is None else color, key], np.int64)
         number = self._next_sequence("split")
         everyone = self.allgather(mine)
@@ -64,3 +65,9 @@ class GroupOperations(CollectiveOperations):
             )
         group: Self = self._groups["peers"]
         return group
+
+
+def _check_whole(name: str, value: Any, wanted: str) -> None:
+    optional = value is None and "None" in wanted
+    if not optional and not isinstance(value, (int, np.integer)):
+        raise ArgumentTypeError(f"{name} is {value!r}; give {wanted}")

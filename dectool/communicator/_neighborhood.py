@@ -6,13 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dectool.communicator._core import CommunicatorCore
 from dectool.communicator._parcel import (
     Buffer,
     Layout,
     Parcel,
+    Phantom,
     average,
     join,
+    own,
     pack,
     row,
     segment,
@@ -127,6 +131,9 @@ class NeighborhoodOperations(CommunicatorCore):
         Returns:
             Like ``x``, each array with a new leading axis over this rank's in-neighbours in
             ascending order, itself left out (stacked: over all edges, in the order of W's rows).
+
+        Raises:
+            ContractError: Neighbours hold other shapes or dtypes, or are at another operation.
         """
         return self.ineighbor_allgather(x, topology).wait()
 
@@ -147,6 +154,10 @@ class NeighborhoodOperations(CommunicatorCore):
         Returns:
             Arrays whose leading axis runs over the in-neighbours, as in
             :meth:`neighbor_allgather`.
+
+        Raises:
+            ContractError: The leading axis is not the number of out-neighbours, or neighbours
+                hold other arrays.
         """
         return self.ineighbor_alltoall(x, topology).wait()
 
@@ -163,6 +174,11 @@ class NeighborhoodOperations(CommunicatorCore):
         Returns:
             Like ``edges`` without the leading axis: :math:`\sum_{j \ne i} W_{ij} e_j`, plus
             :math:`W_{ii}` times ``own``.
+
+        Raises:
+            ArgumentTypeError: The arrays hold integers or bools.
+            ContractError: The leading axis is not the number of in-neighbours, or ``own`` has
+                another shape or dtype.
         """
         plan = self._plan(topology, None, None, None)
         buffers, layout = pack(edges, 1)
@@ -194,12 +210,21 @@ class NeighborhoodOperations(CommunicatorCore):
             peer: The partner's rank (stacked: an integer array with one entry per rank).
             self_weight: Weight of ``x``.
             peer_weight: Weight of the peer's value.
+
+        Returns:
+            A new array or container like ``x``.
+
+        Raises:
+            ArgumentError: ``peer`` is no rank, or a weight is not finite.
+            ArgumentTypeError: ``x`` holds integers or bools.
+            ContractError: The peer holds other shapes or dtypes.
         """
         return self.ipair_gossip(x, peer, self_weight, peer_weight).wait()
 
     def ihierarchical_neighbor_allreduce(self, x: Any, topology: Topology) -> Request[Any]:
         """Start a :meth:`hierarchical_neighbor_allreduce`."""
         buffers, layout = self._hierarchical_arguments(x, topology)
+        buffers = own(buffers)
         pending = self._background(lambda comm: comm._hierarchical(buffers, layout, topology))
         return Request(self, [pending], lambda results: unpack(results[0], layout))
 
@@ -215,6 +240,14 @@ class NeighborhoodOperations(CommunicatorCore):
         Args:
             x: An array of floats or complex numbers, or a container of them.
             topology: A topology of ``comm.num_nodes`` nodes.
+
+        Returns:
+            A new array or container like ``x``.
+
+        Raises:
+            ArgumentError: ``topology`` is not one of ``comm.num_nodes`` nodes.
+            ArgumentTypeError: ``x`` holds integers or bools.
+            UnsupportedOperation: The nodes do not have the same number of ranks.
         """
         buffers, layout = self._hierarchical_arguments(x, topology)
         return unpack(self._hierarchical(buffers, layout, topology), layout)
@@ -247,32 +280,23 @@ class NeighborhoodOperations(CommunicatorCore):
             )
         if self_weight is None:
             chosen = self.topology if topology is None else self._checked_topology(topology)
-            sources, weights = chosen.in_neighbors(self.rank), None
             base = _plan_of(chosen, self.rank)
         else:
-            weights = self._checked_weights(src_weights, "src_weights")
+            weights = self._checked_weights(self.rank, src_weights, "src_weights")
             sources = tuple(sorted(weights))
-            base = None
+            place = sum(source < self.rank for source in sources)
+            values = [weights[source] for source in sources]
+            values.insert(place, _weight(self_weight, "self_weight"))
+            base = NeighborPlan((), sources, tuple(values), place)
         if dst_weights is None:
             chosen = self.topology if topology is None else self._checked_topology(topology)
-            destinations = tuple((dest, None) for dest in chosen.out_neighbors(self.rank))
-        elif isinstance(dst_weights, Mapping):
-            factors = self._checked_weights(dst_weights, "dst_weights")
-            destinations = tuple((dest, factors[dest]) for dest in sorted(factors))
+            factors: dict[int, float | None] = dict.fromkeys(chosen.out_neighbors(self.rank))
         else:
-            plain = self._checked_weights(dict.fromkeys(dst_weights, 1.0), "dst_weights")
-            if len(plain) < len(tuple(dst_weights)):
-                raise ArgumentError(f"dst_weights {list(dst_weights)} names a rank twice")
-            destinations = tuple((dest, None) for dest in sorted(plain))
-        if base is not None or weights is None:
-            assert base is not None
-            return base._replace(destinations=destinations)
-        place = sum(source < self.rank for source in sources)
-        values = [weights[source] for source in sources]
-        values.insert(place, _weight(self_weight, "self_weight"))
-        return NeighborPlan(destinations, sources, tuple(values), place)
+            factors = self._checked_destinations(self.rank, dst_weights)
+        return base._replace(destinations=tuple((dest, factors[dest]) for dest in sorted(factors)))
 
-    def _checked_weights(self, weights: Any, argument: str) -> dict[int, float]:
+    def _checked_weights(self, owner: int, weights: Any, argument: str) -> dict[int, float]:
+        """Return the weights that rank ``owner`` gives to others, with plain keys and values."""
         if not isinstance(weights, Mapping):
             raise ArgumentTypeError(
                 f"{argument} is a {type(weights).__name__}; pass a dict of rank: weight"
@@ -280,12 +304,30 @@ class NeighborhoodOperations(CommunicatorCore):
         checked = {}
         for peer, weight in weights.items():
             rank = self._check_peer(peer, argument)
-            if rank == self.rank:
+            if rank == owner:
                 raise ArgumentError(
-                    f"{argument} names rank {rank} itself; its own share is self_weight"
+                    f"{argument} of rank {owner} names the rank itself; its share is self_weight"
                 )
             checked[rank] = _weight(weight, f"{argument}[{rank}]")
         return checked
+
+    def _checked_destinations(self, owner: int, dst_weights: Any) -> dict[int, float | None]:
+        """Return the destinations of rank ``owner``, each with its factor if one is given."""
+        if isinstance(dst_weights, Mapping):
+            return dict(self._checked_weights(owner, dst_weights, "dst_weights"))
+        try:
+            named = list(dst_weights)
+        except TypeError:
+            raise ArgumentTypeError(
+                f"dst_weights is a {type(dst_weights).__name__}; pass a dict of rank: factor, "
+                "or a sequence of ranks"
+            ) from None
+        for peer in named:
+            self._check_peer(peer, "dst_weights")
+        plain = self._checked_weights(owner, dict.fromkeys(named, 1.0), "dst_weights")
+        if len(plain) < len(named):
+            raise ArgumentError(f"dst_weights {named} names a rank twice; name each once")
+        return dict.fromkeys(plain)
 
     def _start_neighbor_allreduce(
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: NeighborPlan
@@ -302,7 +344,7 @@ class NeighborhoodOperations(CommunicatorCore):
     ) -> tuple[Parcel, list[Any]]:
         """Send one's own value to all destinations and announce the receipts."""
         channel = (*self._context, operation)
-        parcel = self._owned(buffers, layout, self._next_sequence(operation))  # type: ignore[arg-type]
+        parcel = self._owned(buffers, layout, self._next_sequence(operation))
         for dest, factor in plan.destinations:
             self._post(parcel if factor is None else _scaled(parcel, factor, layout), dest, channel)
         return parcel, [self._expect(source, channel) for source in plan.sources]
@@ -391,17 +433,17 @@ class NeighborhoodOperations(CommunicatorCore):
         buffers: tuple[Buffer, ...],
         layout: Layout,
         plan: NeighborPlan,
-        own: tuple[Buffer, ...] | None,
+        mine: tuple[Buffer, ...] | None,
     ) -> Any:
         self._check_edges(buffers, len(plan.sources), "in-neighbors")
         weights = list(plan.weights)
-        if plan.place is not None and own is None:
+        if plan.place is not None and mine is None:
             del weights[plan.place]
         mixed = []
         for index, ((dtype, _), buffer) in enumerate(zip(layout.groups, buffers, strict=True)):
             rows = [row(buffer, position) for position in range(buffer.shape[0])]
-            if plan.place is not None and own is not None:
-                rows.insert(plan.place, own[index])
+            if plan.place is not None and mine is not None:
+                rows.insert(plan.place, mine[index])
             mixed.append(
                 average(weights, rows, dtype)
                 if rows
@@ -431,15 +473,14 @@ class NeighborhoodOperations(CommunicatorCore):
 
         return Request(self, [self._expect(other, channel)], finish)
 
-    def _hierarchical_arguments(
-        self, x: Any, topology: Topology
-    ) -> tuple[tuple[Buffer, ...], Layout]:
+    def _hierarchical_arguments(self, x: Any, topology: Any) -> tuple[tuple[Buffer, ...], Layout]:
         if self.size % self.local_size:
             raise UnsupportedOperation(
                 f"hierarchical operations need nodes of equal size: {self.size} ranks do not "
                 f"fill nodes of {self.local_size}"
             )
-        if not isinstance(topology, Topology) or topology.size != self.num_nodes:
+        nodes = topology.size if isinstance(topology, Topology) else None
+        if nodes != self.num_nodes:
             raise ArgumentError(
                 f"topology is {topology!r}; a hierarchical operation needs a Topology of the "
                 f"{self.num_nodes} nodes"
@@ -511,7 +552,7 @@ def _scaled(parcel: Parcel, factor: float, layout: Layout | None) -> Parcel:
     dtypes = layout.dtypes if layout is not None else ("float64",)
     return Parcel(
         tuple(
-            b if not hasattr(b, "dtype") else scale(b, factor, d)
+            b if isinstance(b, Phantom) else scale(b, factor, d)
             for b, d in zip(parcel.buffers, dtypes, strict=True)
         ),
         layout,
@@ -521,9 +562,7 @@ def _scaled(parcel: Parcel, factor: float, layout: Layout | None) -> Parcel:
 
 def _row_like(buffer: Buffer) -> Buffer:
     """Return a zero row of a buffer of shape (rows, elements)."""
-    import numpy as np
-
-    if not isinstance(buffer, np.ndarray):
+    if isinstance(buffer, Phantom):
         return row(buffer, 0)
     return np.zeros(buffer.shape[1:], buffer.dtype)
 

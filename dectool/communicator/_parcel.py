@@ -9,9 +9,9 @@ import numpy as np
 
 from dectool.communicator._arrays import (
     BFLOAT16,
-    Buffer,
+    Buffer as Buffer,
     Leaf,
-    Phantom,
+    Phantom as Phantom,
     close_array,
     is_array,
     open_array,
@@ -26,7 +26,8 @@ class Layout:
     """Where each array of a container lies in the buffers of its parcel.
 
     Two ranks agree on an operation exactly when the ``signature`` of their layouts is equal: the
-    same structure, shapes and dtypes; the libraries may differ.
+    same structure, shapes and dtypes; the libraries may differ, but a meta tensor has no data
+    that the others could use.
     """
 
     __slots__ = ("averageable", "groups", "leaves", "signature", "structure")
@@ -34,14 +35,14 @@ class Layout:
     def __init__(self, leaves: tuple[Leaf, ...], structure: Any) -> None:
         self.leaves: Final = leaves
         self.structure: Final = structure
-        groups: dict[str, list[int]] = {}
+        groups: dict[tuple[str, bool], list[int]] = {}
         for index, leaf in enumerate(leaves):
-            groups.setdefault(leaf.dtype, []).append(index)
-        self.groups: Final = tuple((dtype, tuple(members)) for dtype, members in groups.items())
-        self.averageable: Final = not any("int" in d or d == "bool" for d in groups)
+            groups.setdefault((leaf.dtype, _is_meta(leaf)), []).append(index)
+        self.groups: Final = tuple((key[0], tuple(members)) for key, members in groups.items())
+        self.averageable: Final = not any("int" in d or d == "bool" for d, _ in groups)
         self.signature: Final = (
             _shape_of(structure),
-            tuple((leaf.dtype, leaf.shape) for leaf in leaves),
+            tuple((leaf.dtype, leaf.shape, _is_meta(leaf)) for leaf in leaves),
         )
 
     @property
@@ -63,11 +64,18 @@ class Layout:
             )
 
     def __str__(self) -> str:
-        parts = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in self.leaves[:6]]
+        parts = [
+            f"{'meta ' if _is_meta(leaf) else ''}{leaf.dtype}{list(leaf.shape)}"
+            for leaf in self.leaves[:6]
+        ]
         if len(self.leaves) > 6:
             parts.append(f"... ({len(self.leaves)} arrays)")
         text = ", ".join(parts)
         return text if self.structure is None else f"{_shape_of(self.structure)} of {text}"
+
+
+def _is_meta(leaf: Leaf) -> bool:
+    return leaf.library == "meta"
 
 
 _SINGLE: dict[Leaf, Layout] = {}

@@ -2,23 +2,13 @@
 
 from dectool.kernels._casts import (
     bfloat16_to_float32 as bfloat16_to_float32,
-)
-from dectool.kernels._casts import (
     float32_to_bfloat16 as float32_to_bfloat16,
 )
 from dectool.kernels._weighted_sum import (
     combine as combine,
-)
-from dectool.kernels._weighted_sum import (
     divide as divide,
-)
-from dectool.kernels._weighted_sum import (
     scale as scale,
-)
-from dectool.kernels._weighted_sum import (
     sparse_product as sparse_product,
-)
-from dectool.kernels._weighted_sum import (
     weighted_sum as weighted_sum,
 )
 

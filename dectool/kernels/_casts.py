@@ -51,7 +51,7 @@ def widen(buffer: _Array, dtype: str) -> _Array:
     if is_half(dtype):
         return buffer.astype(np.float32)
     if buffer.dtype.kind == "c":
-        return buffer.view(buffer.real.dtype)
+        return np.ascontiguousarray(buffer).view(buffer.real.dtype)
     return buffer
 
 
@@ -70,5 +70,6 @@ def _numpy_dtype(dtype: str) -> np.dtype[Any]:
     if dtype.startswith("float8"):
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, dtype))
+        extended: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
+        return extended
     return np.dtype(dtype)

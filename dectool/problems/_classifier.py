@@ -61,7 +61,7 @@ class Classifier(DataProblem):
         absent = ~np.isin(data.y, self._classes)
         if absent.any():
             raise ArgumentError(
-                f"data holds the label {data.y[absent][0]!r}, which the problem has not; "
+                f"data holds the label {data.y[absent].tolist()[0]!r}, which the problem has not; "
                 f"its classes are {self.classes}"
             )
         A, t, w = self._prepare(data.X, data.y)

@@ -53,7 +53,7 @@ def load_libsvm(path: FilePath, *, features: int | None = None) -> Dataset:
         raise (_fault(path, features) or _unknown(path, error)) from None
     if sparse.shape[0] == 0:
         raise DataError(f"{os.fspath(path)} is empty; it must hold one sample per line")
-    if sparse.shape[1] == 0:
+    if features is None and sparse.nnz == 0:
         raise DataError(f"{os.fspath(path)} holds labels only; it must list index:value pairs")
     if not (np.isfinite(sparse.data).all() and np.isfinite(y).all()):
         raise _fault(path, features) or _unknown(path, "a value is not finite")

@@ -132,6 +132,17 @@ def count(name: str, value: object, minimum: int) -> int:
     return number
 
 
+def real(name: str, value: object) -> float:
+    """Return ``value`` as a float.
+
+    Raises:
+        ArgumentTypeError: Not a number.
+    """
+    if not isinstance(value, int | float | np.integer | np.floating):
+        raise ArgumentTypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
+    return float(value)
+
+
 def _distinct(codes: Ints) -> Ints:
     """Return the distinct codes, ascending; ``np.unique`` hashes, at six times the cost."""
     codes = np.sort(codes)

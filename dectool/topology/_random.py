@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dectool.errors import ArgumentError, TopologyError
-from dectool.topology._edges import Edges, count, of_graph
+from dectool.topology._edges import Edges, count, of_graph, real
 from dectool.topology._graphs import DEFAULT, build
 from dectool.topology._topology import Topology
 from dectool.topology._weights import Weights
@@ -81,9 +81,9 @@ def erdos_renyi(n: int, p: float, *, seed: int = 0, weights: Weights = DEFAULT) 
     """
     import networkx as nx
 
-    n = count("n", n, 1)
+    n, p = count("n", n, 1), real("p", p)
     if not 0 <= p <= 1:
-        raise ArgumentError(f"p must be a probability between 0 and 1, got {p}")
+        raise ArgumentError(f"p must be a probability between 0 and 1, got {p:g}")
     name = f"Erdos-Renyi graph of {n} (p={p:g})"
     edges = _draw(
         lambda s: nx.fast_gnp_random_graph(n, p, seed=s),
@@ -113,9 +113,9 @@ def geometric(n: int, radius: float, *, seed: int = 0, weights: Weights = DEFAUL
     """
     import networkx as nx
 
-    n = count("n", n, 1)
+    n, radius = count("n", n, 1), real("radius", radius)
     if not radius > 0:
-        raise ArgumentError(f"radius must be above 0, got {radius}; the unit square has side 1")
+        raise ArgumentError(f"radius must be above 0, got {radius:g}; the unit square has side 1")
     name = f"geometric graph of {n} (radius={radius:g})"
     threshold = np.sqrt(np.log(n) / (np.pi * n))
     edges = _draw(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NoReturn, Self, final
 
 import numpy as np
@@ -130,40 +130,24 @@ class StackedCommunicator(Communicator):
                 "give both or neither, since they share one sum"
             )
         ranks = range(self.size)
+        own: list[float | None]
         if self_weight is None:
             chosen = self.topology if topology is None else self._checked_topology(topology)
-            own = [chosen.self_weight(r) for r in ranks]
+            own = [chosen.self_weight(r) if r in chosen.row(r)[0] else None for r in ranks]
             sources = [{s: w for s, w in zip(*chosen.row(r), strict=True) if s != r} for r in ranks]
         else:
             given = np.broadcast_to(np.asarray(self_weight, np.float64), self.size)
             own = [_weight(w, f"self_weight[{r}]") for r, w in enumerate(given)]
             per_rank = one_per_rank(src_weights, self.size, "src_weights")
-            sources = [self._weights_of(r, per_rank[r], "src_weights") for r in ranks]
+            sources = [self._checked_weights(r, per_rank[r], "src_weights") for r in ranks]
         destinations: list[dict[int, float | None]]
         if dst_weights is None:
             chosen = self.topology if topology is None else self._checked_topology(topology)
             destinations = [dict.fromkeys(chosen.out_neighbors(r)) for r in ranks]
         else:
             per_rank = one_per_rank(dst_weights, self.size, "dst_weights")
-            destinations = [
-                dict(self._weights_of(r, per_rank[r], "dst_weights"))
-                if isinstance(per_rank[r], Mapping)
-                else dict.fromkeys(
-                    self._weights_of(r, dict.fromkeys(per_rank[r], 1.0), "dst_weights")
-                )
-                for r in ranks
-            ]
+            destinations = [self._checked_destinations(r, per_rank[r]) for r in ranks]
         return given_plan(self.size, own, sources, destinations)
-
-    def _weights_of(self, rank: int, weights: Mapping[int, Any], argument: str) -> dict[int, float]:
-        checked = {}
-        for peer, weight in weights.items():
-            if self._check_peer(peer, argument) == rank:
-                raise ArgumentError(
-                    f"{argument} of rank {rank} names the rank itself; its share is self_weight"
-                )
-            checked[int(peer)] = _weight(weight, f"{argument}[{peer}]")
-        return checked
 
     def _rows_checked(self, buffers: Sequence[Buffer], rows: int, meaning: str) -> None:
         for buffer in buffers:
@@ -201,14 +185,14 @@ class StackedCommunicator(Communicator):
         rows = [_take(buffer, order) for buffer in buffers]
         return self._request(rows, layout, times, len(plan.edges))
 
-    def _mix(self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any, own: Any) -> Any:
+    def _mix(self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any, mine: Any) -> Any:
         self._rows_checked(buffers, len(plan.edges), "edges")
         mixed: list[Buffer] = []
         for index, (buffer, dtype) in enumerate(zip(buffers, layout.dtypes, strict=True)):
             if isinstance(buffer, Phantom):
                 mixed.append(Phantom((self.size, *buffer.shape[1:]), buffer.itemsize))
             else:
-                mixed.append(plan.mix(buffer, None if own is None else own[index], dtype))
+                mixed.append(plan.mix(buffer, None if mine is None else mine[index], dtype))
         return unpack(mixed, layout, self._lead_shape)
 
     def _start_pair_gossip(
@@ -258,7 +242,9 @@ class StackedCommunicator(Communicator):
     ) -> tuple[Buffer, ...]:
         self._rows_checked(buffers, self.size, "ranks")
         group, nodes = self.local_size, self.num_nodes
-        shards = sum(np.diff(blocks(b.shape[-1], group)) * _itemsize(b) for b in buffers)
+        shards = np.zeros(group, np.int64)
+        for buffer in buffers:
+            shards += np.diff(blocks(buffer.shape[-1], group)) * _itemsize(buffer)
         ranks = np.arange(self.size)
         within = Edges(*_pairs_within_nodes(nodes, group))
         self._clocks.reach(self._clocks.exchange(within, shards[within.targets % group]))
@@ -333,9 +319,7 @@ class StackedCommunicator(Communicator):
 
     def _alltoall(self, buffers: Sequence[Buffer], layout: Layout) -> tuple[Buffer, ...]:
         self._alltoall_clocks(buffers)
-        return tuple(
-            b if isinstance(b, Phantom) else np.ascontiguousarray(b.swapaxes(0, 1)) for b in buffers
-        )
+        return tuple(b if isinstance(b, Phantom) else b.swapaxes(0, 1).copy() for b in buffers)
 
     def _alltoall_parcels(
         self, buffers: Sequence[Buffer], layout: Layout, operation: str
@@ -510,7 +494,8 @@ def _row_bytes(buffers: Sequence[Buffer]) -> int:
 def _take(buffer: Buffer, rows: Any) -> Buffer:
     if isinstance(buffer, Phantom):
         return Phantom((len(rows), *buffer.shape[1:]), buffer.itemsize)
-    return buffer[rows]
+    taken: Buffer = buffer[rows]
+    return taken
 
 
 def _pairs_within_nodes(nodes: int, group: int) -> tuple[Any, Any]:
@@ -536,4 +521,12 @@ def _move(
         source = (np.repeat(senders, lengths), columns)
         target = (np.repeat(receivers, lengths), columns)
     sent = data[source]
-    data[target] = sent if op is None else combine(op, data[target], sent, dtype)
+    if op is None:
+        data[target] = sent
+    elif op in ("max", "min"):
+        # As in CollectiveOperations: the lower rank's share is on the left.
+        mine = data[target]
+        first = (source[0] < target[0]).reshape(-1, *[1] * (sent.ndim - 1))
+        data[target] = combine(op, np.where(first, sent, mine), np.where(first, mine, sent), dtype)
+    else:
+        data[target] = combine(op, data[target], sent, dtype)

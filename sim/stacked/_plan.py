@@ -36,7 +36,8 @@ class StackedPlan:
 
     @cached_property
     def _off_diagonal(self) -> _Array:
-        return self.matrix.indices != self._rows
+        apart: _Array = self.matrix.indices != self._rows
+        return apart
 
     @cached_property
     def edges(self) -> Edges:
@@ -114,7 +115,7 @@ def given_plan(
 
     Args:
         size: Number of ranks.
-        self_weights: One per rank.
+        self_weights: One per rank; ``None`` where a rank's own value is no part of the sum.
         sources: ``{source: weight}`` for each rank.
         destinations: ``{destination: factor or None}`` for each rank.
 
@@ -138,7 +139,8 @@ def given_plan(
     starts = [0]
     factors: list[float | None] = []
     for rank in range(size):
-        for column in sorted({*sources[rank], rank}):
+        mine = () if self_weights[rank] is None else (rank,)
+        for column in sorted({*sources[rank], *mine}):
             columns.append(column)
             own = column == rank
             data.append(float(self_weights[rank]) if own else float(sources[rank][column]))
@@ -152,8 +154,19 @@ def given_plan(
     return StackedPlan(matrix, scaled)
 
 
+def _is_transposed(value: Any, size: int) -> bool:
+    """Tell whether ``comm.per_rank`` stacked the ranks' lists; no list of others is that long."""
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) < size
+        and all(isinstance(item, np.ndarray) and item.shape == (size,) for item in value)
+    )
+
+
 def one_per_rank(value: Any, size: int, argument: str) -> Sequence[Any]:
     """Return ``value`` as a sequence with one entry per rank, or explain that it must be one."""
+    if _is_transposed(value, size):
+        return list(zip(*value, strict=True))
     if isinstance(value, (Mapping, str)) or not hasattr(value, "__len__") or len(value) != size:
         raise ArgumentTypeError(
             f"{argument}: with backend 'stacked' give a sequence with one entry for each of the "

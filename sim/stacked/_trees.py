@@ -22,10 +22,11 @@ def fill_scalars(x: Any, size: int) -> Any:
     if isinstance(x, _SCALARS):
         return np.full(size, x)
     if is_array(x):
-        if not x.ndim:
+        if not x.ndim or x.shape[0] != size:
             raise ContractError(
-                "a 0-d array was given, but with backend 'stacked' axis 0 must have one row for "
-                f"each of the {size} ranks: make it with comm.per_rank(function)"
+                f"an array of shape {tuple(x.shape)} was given, but with backend 'stacked' axis 0 "
+                f"must have one row for each of the {size} ranks: make it with "
+                "comm.per_rank(function)"
             )
         return x
     if isinstance(x, dict):
@@ -37,20 +38,44 @@ def fill_scalars(x: Any, size: int) -> Any:
 
 
 def stack_trees(values: Sequence[Any]) -> Any:
-    """Return the values of all ranks as one, arrays stacked; a list where they are no arrays."""
-    first = values[0]
-    if is_array(first):
-        if isinstance(first, np.ndarray) or isinstance(first, _SCALARS):
-            return np.stack([np.asarray(value) for value in values])
-        import torch
+    """Return the values of all ranks as one, arrays stacked; a list where they are not alike.
 
-        return torch.stack(list(values))
-    if isinstance(first, dict) and first and all(is_array(leaf) for leaf in first.values()):
+    Raises:
+        ContractError: The ranks' arrays differ in shape.
+    """
+    first = values[0]
+    if all(is_array(value) for value in values):
+        return _stack_arrays(values)
+    if isinstance(first, dict) and first and all(_same_keys(first, value) for value in values):
         return {key: stack_trees([value[key] for value in values]) for key in first}
-    if isinstance(first, (list, tuple)) and first and all(is_array(leaf) for leaf in first):
+    if isinstance(first, (list, tuple)) and first and all(_same_length(first, v) for v in values):
         items = [stack_trees([value[i] for value in values]) for i in range(len(first))]
         return type(first)(*items) if hasattr(first, "_fields") else type(first)(items)
     return list(values)
+
+
+def _same_keys(first: Any, value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == first.keys()
+
+
+def _same_length(first: Any, value: Any) -> bool:
+    return type(value) is type(first) and len(value) == len(first)
+
+
+def _stack_arrays(values: Sequence[Any]) -> Any:
+    first = values[0]
+    for rank, value in enumerate(values):
+        mine, other = np.shape(value), np.shape(first)
+        if mine != other:
+            raise ContractError(
+                f"per_rank: rank {rank} has shape {mine}, rank 0 has {other}; with backend "
+                "'stacked' the arrays of all ranks must have the same shape"
+            )
+    if isinstance(first, (np.ndarray, *_SCALARS)):
+        return np.stack([np.asarray(value) for value in values])
+    import torch
+
+    return torch.stack(list(values))
 
 
 def unstack_tree(tree: Any, rank: int, size: int) -> Any:

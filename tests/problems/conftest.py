@@ -33,11 +33,12 @@ def _make(kind: str, n: int, d: int, seed: int = 0, **options: object) -> proble
         return problems.Quadratic(H, rng.standard_normal((n, d)))
     m = options.pop("m", 3 * n + 2)
     A = rng.standard_normal((m, d))
+    target = rng.standard_normal(m)
+    y = rng.permutation(np.arange(m) % (2 if kind == "logistic" else 3))
     options.setdefault("partition", _random_parts(m, n, rng))
     options.setdefault("l2", 0.1)
     if kind == "least_squares":
-        return problems.LeastSquares(A, rng.standard_normal(m), **options)
-    y = rng.permutation(np.arange(m) % (2 if kind == "logistic" else 3))
+        return problems.LeastSquares(A, target, **options)
     cls = problems.LogisticRegression if kind == "logistic" else problems.SoftmaxRegression
     return cls(A, y, **options)
 

@@ -128,9 +128,9 @@ def test_bad_minibatches(make, data_kind):
     p = make(data_kind, 5, 3)
     rng = np.random.default_rng(0)
     x = np.zeros(p.shape)
-    with pytest.raises(ArgumentError, match="batch_size=0 .* at least 1"):
+    with pytest.raises(ArgumentError, match=r"batch_size=0 .* at least 1"):
         p.sample_grad(x, 0, rng, 0)
-    with pytest.raises(ArgumentTypeError, match="batch_size=1.5"):
+    with pytest.raises(ArgumentTypeError, match=r"batch_size=1\.5"):
         p.sample_grad(x, 0, rng, 1.5)
 
     class Wrong:

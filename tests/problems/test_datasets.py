@@ -17,8 +17,9 @@ def test_breast_cancer():
     assert raw.X.shape == (569, 30)
     assert raw.classes == ("malignant", "benign")
     data = problems.breast_cancer(rows=568)
-    assert data.X == pytest.approx(
-        (raw.X[:568] - raw.X[:568].mean(axis=0)) / raw.X[:568].std(axis=0), rel=1e-12
+    assert (
+        pytest.approx((raw.X[:568] - raw.X[:568].mean(axis=0)) / raw.X[:568].std(axis=0), rel=1e-12)
+        == data.X
     )
     assert (data.y == raw.y[:568]).all()
     assert repr(data) == "Dataset(breast_cancer, 568 samples, 30 features, " + (
@@ -73,7 +74,7 @@ def test_held_out_accuracy():
     assert p.accuracy(both, test).shape == (2,)
     # All scores equal: the first class is chosen.
     assert p.accuracy(both, test)[1] == np.mean(test.y == 0)
-    with pytest.raises(ArgumentError, match="data has 30 features.*64"):
+    with pytest.raises(ArgumentError, match=r"data has 30 features.*64"):
         p.accuracy(p.optimum, problems.breast_cancer())
     with pytest.raises(ArgumentError, match="data holds the label 11"):
         p.accuracy(p.optimum, problems.Dataset(np.zeros((1, 64)), [11]))

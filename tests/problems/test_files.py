@@ -7,8 +7,7 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dectool import problems
@@ -100,7 +99,7 @@ def test_csv_arguments(tmp_path):
         problems.load_csv(path, "knd")
     with pytest.raises(ArgumentError, match="label_column='kind' needs header=True"):
         problems.load_csv(path, "kind", header=False)
-    with pytest.raises(ArgumentError, match="label_column=2 is out of range.*2 columns"):
+    with pytest.raises(ArgumentError, match=r"label_column=2 is out of range.*2 columns"):
         problems.load_csv(path, 2)
     with pytest.raises(DataError, match="line 1: column 1 holds 'size'"):
         problems.load_csv(path, header=False)
@@ -117,7 +116,7 @@ def test_libsvm_round_trip(tmp_path_factory, X):
     y = 2 * (np.arange(len(X)) % 2) - 1
     dump_svmlight_file(X, y, str(path), zero_based=False)
     data = problems.load_libsvm(path, features=X.shape[1])
-    assert data.X == pytest.approx(X, rel=1e-15)
+    assert pytest.approx(X, rel=1e-15) == data.X
     assert (data.y == y).all()
     assert data.y.dtype == np.int64
 

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dectool import problems
 from dectool.errors import ArgumentError
@@ -58,7 +57,7 @@ def test_curvature_of_classifiers_at_equal_shares(make, kind):
     whole = p._pool(np.float64)
     top = np.linalg.eigvalsh((whole.A[0] * whole.w[0][:, None]).T @ whole.A[0]).max()
     factor = {"logistic": 0.25, "softmax": 0.5}[kind]
-    assert p.L == pytest.approx(factor * top + p.l2, rel=1e-12)
+    assert pytest.approx(factor * top + p.l2, rel=1e-12) == p.L
 
 
 def test_least_squares_optimum_is_the_ridge_solution():
@@ -192,7 +191,7 @@ def test_singular_quadratic():
     assert q.optimum.tolist() == [1.0, 0.0]
     assert (q.mu, q.kappa) == (0.0, math.inf)
     q = problems.Quadratic(h=[[1.0, 0.0]], b=[[2.0, 1.0]])
-    with pytest.raises(ArgumentError, match="mean of h is singular.*no minimiser"):
+    with pytest.raises(ArgumentError, match=r"mean of h is singular.*no minimiser"):
         _ = q.optimum
 
 

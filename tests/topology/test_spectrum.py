@@ -1,4 +1,4 @@
-"""Spectral quantities: sparse paths against dense ones, closed forms at sizes no dense solver does."""
+"""Spectral quantities: sparse against dense methods, and closed forms at large sizes."""
 
 import networkx as nx
 import numpy as np
@@ -8,7 +8,7 @@ from scipy import sparse
 
 from dectool import topology
 from dectool.errors import ArgumentError, TopologyError
-from dectool.topology import WEIGHTS, _spectrum
+from dectool.topology import WEIGHTS, _lanczos, _spectrum
 
 FAMILIES = {
     "ring": lambda **w: topology.ring(600, **w),
@@ -74,7 +74,7 @@ def test_sparse_equals_dense_directed(t):
     np.testing.assert_allclose(computed(t), reference(t), atol=CLOSE, rtol=0)
 
 
-@given(st.integers(2, 40), st.integers(0, 10**6), st.sampled_from(WEIGHTS))
+@given(st.integers(5, 40), st.integers(0, 10**6), st.sampled_from(WEIGHTS))
 @settings(max_examples=60, deadline=None)
 def test_forced_sparse_equals_dense(n, seed, weights):
     """The sparse methods must be right at any size, not only where they are chosen."""
@@ -82,10 +82,21 @@ def test_forced_sparse_equals_dense(n, seed, weights):
     expected = reference(t)
     limit, _spectrum.DENSE = _spectrum.DENSE, 1
     try:
-        got = computed(t) if n > 4 else expected  # Arnoldi needs n > 3
+        got = computed(t)
     finally:
         _spectrum.DENSE = limit
     np.testing.assert_allclose(got, expected, atol=CLOSE, rtol=0)
+
+
+@given(st.integers(3, 40), st.integers(0, 10**6), st.sampled_from(["lazy", "max_degree_boyd"]))
+@settings(max_examples=60, deadline=None)
+def test_factorisations_equal_dense(n, seed, weights):
+    t = topology.erdos_renyi(n, 0.9 if n < 10 else 0.4, seed=seed, weights=weights)
+    values = np.linalg.eigvalsh(t.to_dense())
+    gap = _lanczos.gap_by_factor(t.W, np.full(n, n**-0.5))
+    lowest = _lanczos.smallest_by_factor(t.W, _spectrum.gershgorin(t.W))
+    assert gap == pytest.approx(1 - values[-2], abs=CLOSE)
+    assert lowest == pytest.approx(values[0], abs=CLOSE)
 
 
 def test_rings_of_ten_thousand():
