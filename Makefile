@@ -16,7 +16,7 @@ help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
 
 demo: .venv/.demo  ## decentralized logistic regression: one table, one figure
-	$(BIN)/python examples/demo.py
+	$(BIN)/python -m examples.demo
 
 test: .venv/.dev  ## every test and every docstring's example
 	$(BIN)/python -m pytest

@@ -108,20 +108,22 @@ class History:
         hits = np.flatnonzero(good)
         return self._record(int(hits[0])) if len(hits) else None
 
-    def rate(self, metric: str = "distance", low: float = 1e-10) -> float:
-        """Return the measured contraction per step: the slope of log(metric) over its later half.
+    def rate(self, metric: str = "change", low: float = 1e-10) -> float:
+        """Return the measured contraction per step: the slope of log(metric) near the end.
+
+        The line is fitted to the last quarter of the records that are used.
 
         Args:
-            metric: Column to fit.
-            low: Records below this, times the first, are left out: rounding rules there.
+            metric: Column to fit; "change" also works where a bias keeps the distance up.
+            low: Records below this, times the largest, are left out: rounding rules there.
 
         Returns:
             The factor per step, or NaN with fewer than three records to fit.
         """
         values = self[metric].astype(float)
         steps = self.records["step"]
-        use = np.flatnonzero(values > low * values[0])
-        use = use[len(use) // 2 :]
+        use = np.flatnonzero(values > low * np.nanmax(values, initial=0.0))
+        use = use[3 * len(use) // 4 :]
         if len(use) < 3:
             return float("nan")
         return float(np.exp(np.polyfit(steps[use], np.log(values[use]), 1)[0]))

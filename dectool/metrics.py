@@ -20,22 +20,27 @@ COLUMNS = (
     "distance",
     "worst_distance",
     "worst_rank",
+    "change",
 )
 """The columns of a history, in order."""
 
 
-def measure(problem: Problem, X: np.ndarray[Any, Any]) -> dict[str, float]:
+def measure(
+    problem: Problem, X: np.ndarray[Any, Any], previous: np.ndarray[Any, Any] | None = None
+) -> dict[str, float]:
     r"""Return the metrics of the iterates of all ranks.
 
     Args:
         problem: Gives the objective f, its gradient and its optimum x*.
         X: Iterates, shape (n, dim).
+        previous: Iterates at the record before, if there is one.
 
     Returns:
         ``objective``: :math:`f(\bar x)` at the mean iterate; ``gap``: :math:`f(\bar x) - f(x^*)`;
         ``grad_norm``: :math:`\|\nabla f(\bar x)\|`; ``consensus_error``:
         :math:`\|X - 1 \bar x^T\|_F`; ``distance``: :math:`\|X - 1 x^{*T}\|_F`;
-        ``worst_distance``: the largest :math:`\|x_i - x^*\|`, and ``worst_rank``: whose it is.
+        ``worst_distance``: the largest :math:`\|x_i - x^*\|`, and ``worst_rank``: whose it is;
+        ``change``: :math:`\|X - X_{previous}\|_F`, NaN at the first record.
 
     Example:
         >>> import numpy as np
@@ -51,10 +56,11 @@ def measure(problem: Problem, X: np.ndarray[Any, Any]) -> dict[str, float]:
     worst = int(np.argmax(apart))
     return {
         "objective": objective,
-        "gap": objective - float(problem.optimal_value),
+        "gap": float(problem.gap(point)),
         "grad_norm": float(np.linalg.norm(problem.gradient(point))),
         "consensus_error": float(np.linalg.norm(X - mean)),
         "distance": float(np.linalg.norm(apart)),
         "worst_distance": float(apart[worst]),
         "worst_rank": worst,
+        "change": float("nan") if previous is None else float(np.linalg.norm(X - previous)),
     }

@@ -24,6 +24,7 @@ _LABELS = {
     "grad_norm": r"$\|\nabla f(\bar x)\|$",
     "consensus_error": r"$\|X - 1\bar x^T\|_F$",
     "distance": r"$\|X - 1x^{*T}\|_F$",
+    "change": r"$\|X^k - X^{k-1}\|_F$",
     "worst_distance": r"$\max_i \|x_i - x^*\|$",
 }
 

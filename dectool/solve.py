@@ -179,9 +179,10 @@ class _Recorder:
         self._stop = stop
         self._records: list[dict[str, float]] = []
         self._before = resume
-        self._offset = {name: 0.0 for name in ("time", "bytes", "messages")}
+        self._offset = dict.fromkeys(("time", "bytes", "messages"), 0.0)
         if resume is not None:
             self._offset = {name: resume.last[name] for name in self._offset}
+        self._previous = None if resume is None else _flat_iterates(resume)
         self.first = 0 if resume is None else resume.step
         self.advance: Callable[[int], None] = lambda step: None
         self.state: dict[str, Any] = {} if resume is None else dict(resume.state)
@@ -200,7 +201,8 @@ class _Recorder:
         }
         finite = np.isfinite(X).all(axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
-            record.update(measure(self._problem, X))
+            record.update(measure(self._problem, X, self._previous))
+        self._previous = X
         self._records.append(record)
         self.advance(observation.step)
         if not finite.all():
@@ -229,6 +231,10 @@ class _Recorder:
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+
+def _flat_iterates(history: History) -> np.ndarray[Any, Any]:
+    return np.asarray(history.state["x"], np.float64)
 
 
 def _gathered(observation: Observation) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dectool.run import run
 from dectool.topology import Schedule, Topology, as_schedule
 
 _Array = np.ndarray[Any, np.dtype[np.float64]]
+_Complex = np.ndarray[Any, np.dtype[np.complex128]]
 _COLUMNS = 1024
 
 
@@ -58,11 +59,11 @@ class Iteration:
         return _near_zero(R, 1e-11)
 
     @cached_property
-    def eigenvalues(self) -> np.ndarray[Any, np.dtype[np.complex128]]:
+    def eigenvalues(self) -> _Complex:
         """Eigenvalues of M but for zeros and the conserved ones, which stay 1; largest first."""
         if not len(self._core):
             return np.empty(0, np.complex128)
-        values = scipy.linalg.eigvals(self._core, check_finite=False)
+        values = np.linalg.eigvals(self._core).astype(np.complex128)
         changing = np.argsort(np.abs(values - 1.0))[self.conserved :]
         kept = values[changing]
         return kept[np.argsort(-np.abs(kept))]
@@ -88,15 +89,13 @@ class Iteration:
         return arrays
 
 
-def _near_zero(R: _Array, tolerance: float) -> int:
+def _near_zero(R: np.ndarray[Any, Any], tolerance: float) -> int:
     """Return how many diagonal entries of a pivoted triangular factor are negligible."""
     diagonal = np.abs(np.diag(R))
     return int((diagonal <= tolerance * max(1.0, float(diagonal[0]))).sum())
 
 
-def iteration(
-    algorithm: Algorithm, problem: Problem, topology: Topology | Schedule
-) -> Iteration:
+def iteration(algorithm: Algorithm, problem: Problem, topology: Topology | Schedule) -> Iteration:
     r"""Return the affine map of one period of an algorithm, by running it on unit states.
 
     The map is read off the algorithm's own code, so there is no second version of it to be wrong.

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from dectool import algorithms, problems, theory, topology
 
 N, D, LR = 6, 2, 0.07
@@ -9,7 +10,9 @@ RNG = np.random.default_rng(3)
 Q = problems.Quadratic(h=RNG.uniform(0.5, 2.0, (N, D)), b=RNG.normal(size=(N, D)))
 GRAPH = topology.erdos_renyi(N, 0.5, seed=4)
 W = np.kron(GRAPH.to_dense(), np.eye(D))
-H = np.diag(np.asarray(Q.hessian(np.zeros((N, D)), np.arange(N))).diagonal(axis1=1, axis2=2).ravel())
+H = np.diag(
+    np.asarray(Q.hessian(np.zeros((N, D)), np.arange(N))).diagonal(axis1=1, axis2=2).ravel()
+)
 EYE = np.eye(N * D)
 W_TILDE = (EYE + W) / 2
 
@@ -77,9 +80,7 @@ def test_affine_map_predicts_the_trajectory(name):
 
     algorithm = algorithms.get(name, lr=LR)
     found = theory.iteration(algorithm, Q, GRAPH)
-    run = [
-        dectool.solve(algorithm, Q, topology=GRAPH, steps=k, check=False).state for k in (5, 25)
-    ]
+    run = [dectool.solve(algorithm, Q, topology=GRAPH, steps=k, check=False).state for k in (5, 25)]
     s = found.pack(run[0])
     for _ in range(20):
         s = found.matrix @ s + found.constant

@@ -1,9 +1,10 @@
 """The G8 table: averaging of X0[i, j] = sin(1 + 7i + 3j) on eight ranks, both backends."""
 
-import dectool
 import networkx as nx
 import numpy as np
 import pytest
+
+import dectool
 from dectool import algorithms, problems, topology
 
 X0 = np.sin(1.0 + 7.0 * np.arange(8)[:, None] + 3.0 * np.arange(6))

@@ -4,9 +4,10 @@ n = 8, W = 1/3 on the ring, h = (1, 2, 3, 4, 1, 2, 3, 4), b_i = i, x0 = 0, step 
 values were computed from the algorithms' published recursions in dense float64 arithmetic.
 """
 
-import dectool
 import numpy as np
 import pytest
+
+import dectool
 from dectool import algorithms, problems, theory, topology
 
 H = np.array([1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0])[:, None]

@@ -1,8 +1,9 @@
 """The affine map of a step, its rate, and what refuses to have one."""
 
-import dectool
 import numpy as np
 import pytest
+
+import dectool
 from dectool import algorithms, problems, theory, topology
 from dectool.errors import ArgumentError
 

@@ -124,6 +124,8 @@ def test_random_matching_has_random_access():
     assert forward.at(0).to_dense().tobytes() == first[0]
     # The cycle of 10 has 17 maximal matchings (Perrin's sequence, OEIS A001608): all turn up.
     assert len(set(first.values())) == 17
+    assert len(forward._cache) <= 64
+    assert forward.at(0) is forward.at(0)
     other = topology.random_matching(graph, seed=4)
     assert [other.at(k).to_dense().tobytes() for k in steps] != list(first.values())
     assert forward.period is None

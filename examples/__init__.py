@@ -1,0 +1,1 @@
+"""Worked examples, each a program of its own."""
