@@ -10,25 +10,26 @@ import importlib as _importlib
 from types import ModuleType as _ModuleType
 
 from dectool import topology as topology
-from dectool.communicator import Communicator as Communicator
-from dectool.communicator import Request as Request
-from dectool.errors import DeadlockError as DeadlockError
-from dectool.errors import DectoolError as DectoolError
+from dectool.communicator import Communicator as Communicator, Request as Request
+from dectool.compare import compare as compare
+from dectool.comparison import Comparison as Comparison
+from dectool.errors import DeadlockError as DeadlockError, DectoolError as DectoolError
 from dectool.history import History as History
-from dectool.run import Result as Result
-from dectool.run import run as run
+from dectool.run import Result as Result, run as run
 from dectool.solve import solve as solve
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Communicator",
+    "Comparison",
     "DeadlockError",
     "DectoolError",
     "History",
     "Request",
     "Result",
     "__version__",
+    "compare",
     "run",
     "solve",
     "topology",

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(show: bool | None, label: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(
+    show: bool | None, label: str, total: int, unit: str = "steps"
+) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the step reached; it draws if ``show`` (``None``: on a terminal).
 
     Example:
@@ -26,7 +28,7 @@ def progress_bar(show: bool | None, label: str, total: int) -> Iterator[Callable
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total} steps"),
+        TextColumn(f"{{task.completed}}/{{task.total}} {unit}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

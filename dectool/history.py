@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
+from dectool._files import written_whole
 from dectool._optional import require
 from dectool._text import nearest
 from dectool.errors import ArgumentError, DataError
@@ -122,7 +122,9 @@ class History:
         """
         values = self[metric].astype(float)
         steps = self.records["step"]
-        use = np.flatnonzero(values > low * np.nanmax(values, initial=0.0))
+        finite = np.isfinite(values)
+        largest = values[finite].max(initial=0.0)
+        use = np.flatnonzero(finite & (values > low * largest))
         use = use[3 * len(use) // 4 :]
         if len(use) < 3:
             return float("nan")
@@ -135,7 +137,8 @@ class History:
             MissingDependencyError: pandas is not installed.
         """
         pandas = require("pandas", extra="plot", purpose="History.to_pandas")
-        return pandas.DataFrame(self.records)
+        table: pd.DataFrame = pandas.DataFrame(self.records)
+        return table
 
     def plot(self, y: str = "gap", x: str = "step", ax: Axes | None = None, **line: Any) -> Axes:
         """Draw one column over another with a logarithmic y axis; return the axes.
@@ -174,14 +177,8 @@ class History:
         }
         arrays["x0"] = self.x0
         arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                np.savez(stream, **arrays)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with written_whole(target) as temporary, temporary.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, **arrays)
         return target
 
     @classmethod
@@ -194,23 +191,25 @@ class History:
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-            head = json.loads(arrays["head"].tobytes())
-        except FileNotFoundError:
+            head = json.loads(arrays.pop("head").tobytes())
+            if head["format"] > _FORMAT:
+                raise DataError(
+                    f"{os.fspath(path)} has format {head['format']}, and this version reads up to "
+                    f"{_FORMAT}; update dectool"
+                )
+            records = {name: arrays[f"records/{name}"] for name in COLUMNS}
+            state = {
+                name.removeprefix("state/"): value
+                for name, value in arrays.items()
+                if name.startswith("state/")
+            }
+            state.update(head["shared_state"])
+            return cls(records, state, arrays["x0"], head["status"], head["about"])
+        except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
             raise
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        # NumPy and zipfile raise many kinds for a file that is something else.
+        except Exception as error:
             raise DataError(
-                f"{path} is no history that History.save wrote ({error}); give the path of one"
+                f"{os.fspath(path)} is no history that History.save wrote "
+                f"({type(error).__name__}: {error}); give the path of one"
             ) from error
-        if head["format"] > _FORMAT:
-            raise DataError(
-                f"{path} has format {head['format']}, and this version reads up to {_FORMAT}; "
-                "update dectool"
-            )
-        state = {
-            name.removeprefix("state/"): value
-            for name, value in arrays.items()
-            if name.startswith("state/")
-        }
-        records = {name: arrays[f"records/{name}"] for name in COLUMNS}
-        state.update(head["shared_state"])
-        return cls(records, state, arrays["x0"], head["status"], head["about"])

@@ -11,6 +11,7 @@ from dectool._optional import require
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dectool.comparison import Comparison
     from dectool.history import History
     from dectool.topology import Topology
 
@@ -27,6 +28,9 @@ _LABELS = {
     "change": r"$\|X^k - X^{k-1}\|_F$",
     "worst_distance": r"$\max_i \|x_i - x^*\|$",
 }
+
+
+_DASHES = ("-", "--", ":", "-.")
 
 
 def new_axes() -> Axes:
@@ -52,6 +56,41 @@ def draw_history(history: History, y: str, x: str, ax: Axes | None, line: dict[s
     axes.set_xlabel(_LABELS.get(x, x))
     axes.set_ylabel(_LABELS.get(y, y))
     axes.legend()
+    return axes
+
+
+def draw_comparison(
+    comparison: Comparison, y: str, x: str, ax: Axes | None, line: dict[str, Any]
+) -> Axes:
+    """Draw every combination of a comparison; see :meth:`dectool.Comparison.plot`."""
+    axes = new_axes() if ax is None else ax
+    runs = [run for run in comparison if run.records]
+    colors = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(r.algorithm for r in runs))}
+    graphs = dict.fromkeys(run.topology for run in runs)
+    dashes = {name: _DASHES[i % len(_DASHES)] for i, name in enumerate(graphs)}
+    varied = [k for k in ("network", "compute") if len({getattr(run, k) for run in runs}) > 1]
+    for group in comparison.groups().values():
+        tables = [run.records for run in group if run.records]
+        if not tables:
+            continue
+        first = group[0]
+        length = min(len(table[y]) for table in tables)
+        values = np.array([table[y][:length] for table in tables], dtype=np.float64)
+        along = np.mean([table[x][:length] for table in tables], axis=0)
+        above = (values > 0).all(axis=0)
+        values, along = values[:, above], along[above]
+        names = (first.algorithm, first.topology, *(getattr(first, k) for k in varied))
+        style = {"color": colors[first.algorithm], "linestyle": dashes[first.topology]}
+        drawn = {"label": ", ".join(names), **style, **line}
+        axes.plot(along, np.exp(np.log(values).mean(axis=0)), **drawn)
+        if len(tables) > 1:
+            low, high = values.min(axis=0), values.max(axis=0)
+            axes.fill_between(along, low, high, color=drawn["color"], alpha=0.2, linewidth=0)
+    axes.set_yscale("log")
+    axes.set_xlabel(_LABELS.get(x, x))
+    axes.set_ylabel(_LABELS.get(y, y))
+    if runs:
+        axes.legend(fontsize="small")
     return axes
 
 

@@ -107,9 +107,10 @@ def run(
             f"program is a {type(program).__name__}; give a function of a communicator"
         )
     if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
+        name = getattr(program, "__name__", repr(program))
         raise ArgumentTypeError(
-            f"program {program.__name__} is a coroutine or generator function; calls of a "
-            "communicator block, so write a plain function, without async, await or yield"
+            f"program {name} is a coroutine or generator function; calls of a communicator block, "
+            "so write a plain function, without async, await or yield"
         )
     size = _checked_size(n, topology)
     settings = _start.Settings(
@@ -190,6 +191,7 @@ def _check_received(unreceived: Sequence[tuple[int, int, Any]]) -> None:
     ]
     if lost:
         raise ContractError(
-            f"{len(lost)} message{'s were' if len(lost) > 1 else ' was'} sent but never received: {listing(lost, most=4)}; every "
+            f"{len(lost)} message{'s' if len(lost) > 1 else ''} sent but never received: "
+            f"{listing(lost, most=4)}; every "
             "send needs a receive: the same operation, and each destination must name its source"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -86,19 +87,22 @@ def solve(
         >>> h.status, round(float(h.x[0, 0]), 5)
         ('stopped', 1.0)
     """
-    schedule = _checked(algorithm, problem, topology, steps, record_every, batch_size, resume)
+    schedule = _checked(algorithm, problem, topology, steps, record_every, batch_size)
+    if resume is not None:
+        _check_resumable(algorithm, problem, steps, x0, resume)
     if check:
         check_needs(algorithm.name, algorithm.needs, schedule)
     start = _starting_points(problem, x0) if resume is None else resume.x0
-    recorder = _Recorder(problem, steps, record_every, _stop_rule(stop), resume)
+    drawn = 0 if resume is None else resume.about["gradients"]
+    recorder = _Recorder(problem, steps, record_every, stop_rule(stop), resume)
     flat = start.reshape(problem.size, problem.dim)
 
     def program(comm: Communicator) -> None:
-        gradient = _Gradient(comm, problem, batch_size, 0 if resume is None else resume.step)
+        gradient = _Gradient(comm, problem, batch_size, drawn)
         comm.topology = schedule.at(recorder.first)
         if resume is None:
             state = algorithm.at(0).init(comm, flat[comm.rank], gradient)
-            comm._observe(0, state, recorder.collect)
+            comm._observe(0, (state, gradient.number), recorder.collect)
         else:
             state = State(
                 **{
@@ -110,9 +114,11 @@ def solve(
             comm.topology = schedule.at(k)
             state = algorithm.at(k).step(comm, state, gradient)
             if (k + 1) % record_every == 0 or k + 1 == steps:
-                comm._observe(k + 1, state, recorder.collect)
+                comm._observe(k + 1, (state, gradient.number), recorder.collect)
 
-    with progress_bar(progress, algorithm.name, steps) as recorder.advance:
+    # Iterates that overflow are reported once, as a divergence.
+    quiet = np.errstate(over="ignore", invalid="ignore")
+    with progress_bar(progress, algorithm.name, steps) as recorder.advance, quiet:
         run(
             program,
             problem.size,
@@ -133,8 +139,9 @@ def solve(
         "backend": backend,
         "network": repr(network),
         "compute": repr(compute),
-        "seed": seed,
-        "batch_size": batch_size,
+        "seed": int(seed),
+        "batch_size": None if batch_size is None else int(batch_size),
+        "gradients": recorder.gradients,
     }
     return History(recorder.columns(), recorder.state, start, recorder.status, about)
 
@@ -149,7 +156,7 @@ class _Gradient:
         self._problem = problem
         self._batch_size = batch_size
         self._flat = len(problem.shape) == 1
-        self._number = first
+        self.number = first
 
     def __call__(self, x: Any) -> Any:
         with self._comm.computing():
@@ -157,10 +164,10 @@ class _Gradient:
             if self._batch_size is None:
                 g = self._problem.grad(point, self._comm.rank)
             else:
-                rng = self._comm.rng(f"minibatch {self._number}")
+                rng = self._comm.rng(f"minibatch {self.number}")
                 assert isinstance(self._problem, DataProblem)
                 g = self._problem.sample_grad(point, self._comm.rank, rng, self._batch_size)
-        self._number += 1
+        self.number += 1
         return g if self._flat else g.reshape(x.shape)
 
 
@@ -186,12 +193,13 @@ class _Recorder:
         self.first = 0 if resume is None else resume.step
         self.advance: Callable[[int], None] = lambda step: None
         self.state: dict[str, Any] = {} if resume is None else dict(resume.state)
+        self.gradients: int = 0 if resume is None else resume.about["gradients"]
         self.status = "completed"
         self._where = ""
 
     def collect(self, observation: Observation) -> bool:
         """Measure one step; tell whether the run is to end."""
-        self.state = _gathered(observation)
+        self.state, self.gradients = _gathered(observation)
         X = np.asarray(self.state["x"], np.float64)
         record: dict[str, float] = {
             "step": observation.step,
@@ -200,8 +208,7 @@ class _Recorder:
             "messages": observation.messages + int(self._offset["messages"]),
         }
         finite = np.isfinite(X).all(axis=1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            record.update(measure(self._problem, X, self._previous))
+        record.update(measure(self._problem, X, self._previous))
         self._previous = X
         self._records.append(record)
         self.advance(observation.step)
@@ -219,9 +226,10 @@ class _Recorder:
         columns = {name: np.array([r[name] for r in self._records]) for name in COLUMNS}
         if self._before is None:
             return columns
-        return {
-            name: np.concatenate([self._before.records[name], columns[name]]) for name in COLUMNS
-        }
+        before = self._before.records
+        if not self._records:
+            return dict(before)
+        return {name: np.concatenate([before[name], columns[name]]) for name in COLUMNS}
 
     def warn(self, name: str) -> None:
         """Say where iterates stopped being finite, if they did."""
@@ -237,28 +245,45 @@ def _flat_iterates(history: History) -> np.ndarray[Any, Any]:
     return np.asarray(history.state["x"], np.float64)
 
 
-def _gathered(observation: Observation) -> dict[str, Any]:
-    """Return the state with the rank axis in front, whichever backend it comes from."""
+def _gathered(observation: Observation) -> tuple[dict[str, Any], int]:
+    """Return the state with the rank axis in front, and how many gradients each rank took."""
     if observation.stacked:
-        return dict(observation.values)
-    first = observation.values[0]
-    return {
-        name: np.stack([state[name] for state in observation.values])
+        state, gradients = observation.values
+        return dict(state), gradients
+    states, counts = zip(*observation.values, strict=True)
+    stacked = {
+        name: np.stack([state[name] for state in states])
         if isinstance(value, np.ndarray)
         else value
-        for name, value in first.items()
+        for name, value in states[0].items()
     }
+    return stacked, counts[0]
 
 
-def _stop_rule(stop: Stop | None) -> Callable[[dict[str, float]], bool] | None:
-    if stop is None or callable(stop):
-        return stop
-    for name in stop:
+def stop_rule(stop: Any) -> Callable[[dict[str, float]], bool] | None:
+    """Return what tells from a record whether to stop.
+
+    Raises:
+        ArgumentError: It names no metric.
+        ArgumentTypeError: It is neither limits by metric nor a function.
+    """
+    if stop is None:
+        return None
+    if callable(stop):
+        return lambda record: bool(stop(record))
+    if not isinstance(stop, Mapping) or not stop:
+        raise ArgumentTypeError(
+            f"stop is {stop!r}; give limits by metric, such as {{'gap': 1e-6}}, or a function of "
+            "a record"
+        )
+    limits = dict(stop)
+    for name, limit in limits.items():
         if name not in COLUMNS:
             raise ArgumentError(
-                f"stop names {name!r}, which is no metric; {nearest(name, COLUMNS)}"
+                f"stop names {name!r}, which is no metric; {nearest(str(name), COLUMNS)}"
             )
-    limits = dict(stop)
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or math.isnan(limit):
+            raise ArgumentTypeError(f"stop[{name!r}] is {limit!r}; it must be a number")
     return lambda record: all(record[name] <= limit for name, limit in limits.items())
 
 
@@ -286,7 +311,6 @@ def _checked(
     steps: int,
     record_every: int,
     batch_size: int | None,
-    resume: History | None,
 ) -> Schedule:
     if not isinstance(algorithm, Algorithm):
         hint = "make an instance, such as algorithms.EXTRA(lr=0.1)"
@@ -302,27 +326,46 @@ def _checked(
             f"topology is a {schedule.name} with {schedule.size} ranks, but the problem has "
             f"{problem.size}; build both for the same number"
         )
-    for name, value, least in (("steps", steps, 0), ("record_every", record_every, 1)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ArgumentError(f"{name}={value!r} must be an integer, at least {least}")
-    if batch_size is not None and not isinstance(problem, DataProblem):
-        raise ArgumentError(
-            f"batch_size={batch_size}, but {problem.name} has no samples to draw; leave it out"
-        )
-    if resume is not None:
-        _check_resumable(algorithm, problem, steps, resume)
+    check_numbers(problem, steps, record_every, batch_size)
     return schedule
 
 
-def _check_resumable(algorithm: Algorithm, problem: Problem, steps: int, resume: History) -> None:
+def check_numbers(problem: Problem, steps: Any, record_every: Any, batch_size: Any) -> None:
+    """Refuse what is no number of steps, of steps between records, or of samples.
+
+    Raises:
+        ArgumentError: Names the argument, its value and the rule.
+    """
+    whole = [("steps", steps, 0), ("record_every", record_every, 1)]
+    if batch_size is not None:
+        if not isinstance(problem, DataProblem):
+            raise ArgumentError(
+                f"batch_size={batch_size}, but {problem.name} has no samples to draw; leave it out"
+            )
+        whole.append(("batch_size", batch_size, 1))
+    for name, value, least in whole:
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ArgumentError(f"{name}={value!r} must be an integer, at least {least}")
+
+
+def _check_resumable(
+    algorithm: Algorithm, problem: Problem, steps: int, x0: Any, resume: Any
+) -> None:
+    if not isinstance(resume, History):
+        raise ArgumentTypeError(
+            f"resume is a {type(resume).__name__}; give a History, such as History.load('out.npz')"
+        )
+    if x0 is not None:
+        raise ArgumentError("x0 and resume are both given; a history has its own start: omit x0")
     if resume.about["algorithm"] != algorithm.name:
         raise ArgumentError(
-            f"resume is a history of {resume.about['algorithm']}, not of {algorithm.name}"
+            f"resume is a history of {resume.about['algorithm']}, not of {algorithm.name}; "
+            "go on with the same algorithm"
         )
     if resume.x0.shape != (problem.size, *problem.shape):
         raise ArgumentError(
             f"resume has iterates of shape {resume.x0.shape}, but the problem's are "
-            f"{(problem.size, *problem.shape)}"
+            f"{(problem.size, *problem.shape)}; go on with the same problem"
         )
     if steps < resume.step:
         raise ArgumentError(

@@ -70,12 +70,22 @@ class SimCommunicator(Communicator):
     def _post(self, parcel: Parcel, dest: int, channel: Channel) -> None:
         if self._members is not None:
             dest = self._members[dest]
-        self._engine.post(self._strand, parcel, dest, channel)
+        self._engine.post(self._strand, parcel, (dest,), channel)
+
+    def _post_all(self, parcel: Parcel, dests: Sequence[int], channel: Channel) -> None:
+        if self._members is not None:
+            dests = [self._members[dest] for dest in dests]
+        self._engine.post(self._strand, parcel, dests, channel)
 
     def _expect(self, source: int, channel: Channel) -> Pending:
         if self._members is not None:
             source = self._members[source]
-        return self._engine.expect(self._strand.state, source, channel)
+        return self._engine.expect(self._strand.state, (source,), channel)[0]
+
+    def _expect_all(self, sources: Sequence[int], channel: Channel) -> Sequence[Pending]:
+        if self._members is not None:
+            sources = [self._members[source] for source in sources]
+        return self._engine.expect(self._strand.state, sources, channel)
 
     def _await(self, pending: Sequence[Pending]) -> list[Any]:
         return self._engine.wait(self._strand, pending)

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 import dectool.communicator
+from dectool.sim._mailbox import MISSING
 
 _MOST = 32
 _INSIDE = (
@@ -36,22 +37,15 @@ def describe(blocked: Sequence[Any], size: int) -> str:
 
 
 def _line(strand: Any) -> str:
-    missing = [receipt for receipt in strand.waits or () if receipt.waiter is strand]
-    missing = [r for r in missing if not _has_come(r)]
-    operation = describe_channel(missing[0].channel) if missing else "an operation"
-    sources = ", ".join(str(receipt.source) for receipt in missing[:8])
+    missing = [receipt.key for receipt in strand.waits or () if receipt.content is MISSING]
+    operation = describe_channel(missing[0][2]) if missing else "an operation"
+    sources = ", ".join(str(source) for source, *_ in missing[:8])
     if len(missing) > 8:
         sources += f", ... ({len(missing)} in all)"
     return (
         f"  rank {strand.state.rank}{strand.name} at t = {strand.clock:.9g} s waits in "
         f"{operation} for rank {sources}, at {_source_line(strand.greenlet.gr_frame)}"
     )
-
-
-def _has_come(receipt: Any) -> bool:
-    from dectool.sim._engine import is_complete
-
-    return is_complete(receipt)
 
 
 def describe_channel(channel: Sequence[Any]) -> str:

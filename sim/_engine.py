@@ -7,7 +7,8 @@ environment's, and nothing it does takes effect before its clock.
 
 from __future__ import annotations
 
-from collections import deque
+import contextvars
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,11 +18,11 @@ import simpy
 from dectool.communicator import Channel, Observation, Parcel, Pending
 from dectool.errors import BackendError, DeadlockError, LivelockError
 from dectool.sim._deadlock import describe
+from dectool.sim._mailbox import MISSING, Key, Mailbox, Receipt
 from dectool.sim.compute import ComputeTimes
 from dectool.sim.network import NetworkModel
 from dectool.sim.trace import Trace
 
-_MISSING: Any = object()
 _MOST_POLLS = 10_000
 
 
@@ -29,33 +30,12 @@ class StopRun(BaseException):
     """Ends the rank that reports the last observation of a run; never seen by programs."""
 
 
-class Receipt(Pending):
-    """A parcel that is awaited, or the result of a background operation."""
-
-    __slots__ = ("arrival", "channel", "content", "overhead", "source", "waiter")
-
-    def __init__(self, source: int, channel: Channel, overhead: float) -> None:
-        self.source = source
-        self.channel = channel
-        self.overhead = overhead
-        self.content: Any = _MISSING
-        self.arrival = 0.0
-        self.waiter: Strand | None = None
-
-
-def is_complete(receipt: Receipt) -> bool:
-    """Tell whether what the receipt awaits has come."""
-    return receipt.content is not _MISSING
-
-
 class RankState:
-    """What the strands of one rank share: its mailbox, its ports, its counters."""
+    """What the strands of one rank share: its ports, its counters."""
 
     __slots__ = (
-        "arrived",
         "bytes",
         "computations",
-        "expected",
         "finished_at",
         "messages",
         "rank",
@@ -66,8 +46,6 @@ class RankState:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
-        self.arrived: dict[Any, deque[tuple[float, Parcel]]] = {}
-        self.expected: dict[Any, deque[Receipt]] = {}
         self.send_port = 0.0
         self.receive_port = 0.0
         self.messages = 0
@@ -80,25 +58,38 @@ class RankState:
 class Strand:
     """One line of execution of a rank, with its own clock: the program, or a background task."""
 
-    __slots__ = ("clock", "greenlet", "missing", "name", "polls", "state", "waits", "wake_at")
+    __slots__ = (
+        "callbacks",
+        "clock",
+        "greenlet",
+        "missing",
+        "name",
+        "polls",
+        "state",
+        "waits",
+        "wake",
+        "wake_at",
+    )
 
     def __init__(self, state: RankState, clock: float, name: str) -> None:
         self.state = state
         self.clock = clock
         self.name = name
         self.greenlet: greenlet.greenlet
+        self.wake: _Call
+        self.callbacks: list[Callable[[Any], Any]]
         self.missing = 0
         self.wake_at = 0.0
         self.waits: Sequence[Any] | None = None
         self.polls = 0
 
 
-class _Wake(simpy.Event):
-    """Resumes a strand; the one kind of event that a message costs."""
+class _Call(simpy.Event):
+    """Calls back when its time has come; a strand has one, which resumes it again and again."""
 
-    def __init__(self, env: simpy.Environment, callback: Callable[[Any], None]) -> None:
+    def __init__(self, env: simpy.Environment, callbacks: list[Callable[[Any], Any]]) -> None:
         self.env = env
-        self.callbacks = [callback]
+        self.callbacks = callbacks
         self._value = None
         self._ok = True
 
@@ -122,6 +113,7 @@ class Engine:
         self.trace = trace
         self.env = simpy.Environment()
         self.ranks = [RankState(rank) for rank in range(size)]
+        self._mailbox = Mailbox(network.receive_overhead)
         self._transfer = network.transfer
         self._serial_send = network.serial_send
         self._serial_receive = network.serial_receive
@@ -135,6 +127,7 @@ class Engine:
         self._incoming: dict[int, Callable[[Any], None]] = {}
         self._messages_taken = 0
         self._stopped = False
+        self._grad = True
         self._hub = greenlet.getcurrent()
 
     # -- running -------------------------------------------------------------------------------
@@ -147,6 +140,8 @@ class Engine:
             BaseException: Whatever a program raised, with a note that names the rank.
         """
         self._hub = greenlet.getcurrent()
+        torch = sys.modules.get("torch")
+        self._grad = torch is None or torch.is_grad_enabled()
         self._main_left = len(programs)
         values: list[Any] = [None] * len(programs)
         for state, program in zip(self.ranks, programs, strict=True):
@@ -167,15 +162,19 @@ class Engine:
             raise exception
         return values
 
-    def _launch(self, strand: Strand, body: Callable[[], None]) -> None:
+    def _launch(self, strand: Strand, body: Callable[[Any], None]) -> None:
         strand.greenlet = greenlet.greenlet(body, parent=self._hub)
+        # Without a copy, what the caller set with np.errstate would not hold in the programs.
+        strand.greenlet.gr_context = contextvars.copy_context()
+        strand.callbacks = [strand.greenlet.switch]
+        strand.wake = _Call(self.env, strand.callbacks)
         strand.state.strands += 1
         self._strands.add(strand)
         self._schedule(strand, strand.clock)
 
     def _main_body(
         self, strand: Strand, program: Callable[[Strand], Any], values: list[Any]
-    ) -> Callable[[], None]:
+    ) -> Callable[[Any], None]:
         def finish(value: Any) -> None:
             values[strand.state.rank] = value
             strand.state.finished_at = max(strand.state.finished_at, strand.clock)
@@ -187,8 +186,8 @@ class Engine:
 
     def _body(
         self, strand: Strand, work: Callable[[], Any], finish: Callable[[Any], None]
-    ) -> Callable[[], None]:
-        def body() -> None:
+    ) -> Callable[[Any], None]:
+        def body(event: Any) -> None:
             try:
                 value = work()
             except (greenlet.GreenletExit, StopRun):
@@ -219,22 +218,28 @@ class Engine:
     # -- waiting -------------------------------------------------------------------------------
 
     def _schedule(self, strand: Strand, at: float) -> None:
-        def resume(event: Any) -> None:
-            strand.greenlet.switch()
-
+        # A strand waits for one thing at a time, so its event is free; SimPy took the callbacks.
+        strand.wake.callbacks = strand.callbacks
         delay = at - self.env.now
-        self.env.schedule(_Wake(self.env, resume), delay=delay if delay > 0.0 else 0.0)
+        self.env.schedule(strand.wake, delay=delay if delay > 0.0 else 0.0)
 
     def _suspend(self) -> None:
         if self._closed:
             raise BackendError("the run is over: no communication is possible any more")
+        torch = sys.modules.get("torch")
+        if torch is None or torch.is_grad_enabled() is self._grad:
+            self._hub.switch()
+            return
+        # One rank's torch.no_grad() must not hold for the others, which share the thread.
+        torch.set_grad_enabled(self._grad)
         self._hub.switch()
+        torch.set_grad_enabled(not self._grad)
 
     def wait(self, strand: Strand, pending: Sequence[Any]) -> list[Any]:
         """Block a strand until all receipts are complete; advance its clock; return contents."""
         missing = 0
         for receipt in pending:
-            if receipt.content is _MISSING:
+            if receipt.content is MISSING:
                 receipt.waiter = strand
                 missing += 1
         before = strand.clock
@@ -261,7 +266,7 @@ class Engine:
         """Let the other ranks catch up with the strand's clock; tell if all is complete by then."""
         self.catch_up(strand)
         for receipt in pending:
-            if receipt.content is _MISSING or receipt.arrival > strand.clock:
+            if receipt.content is MISSING or receipt.arrival > strand.clock:
                 strand.polls += 1
                 if strand.polls > _MOST_POLLS:
                     raise LivelockError(
@@ -288,32 +293,35 @@ class Engine:
 
     # -- messages ------------------------------------------------------------------------------
 
-    def post(self, strand: Strand, parcel: Parcel, dest: int, channel: Channel) -> None:
-        """Send a parcel from a strand's rank to another, starting at the strand's clock."""
-        state = strand.state
-        if state.strands > 1:
-            self.catch_up(strand)
-        if self._send_overhead:
-            strand.clock += self._send_overhead
-        start = strand.clock
-        if self._serial_send and state.send_port > start:
-            start = state.send_port
-        nbytes = parcel.nbytes
-        released, arrival = self._transfer(state.rank, dest, nbytes, start)
-        state.send_port = released
-        state.messages += 1
-        state.bytes += nbytes
-        if self._serial_receive:
-            self._take_in(state.rank, dest, parcel, channel, start, arrival)
-            return
-        if self.trace is not None:
-            self.trace.message(state.rank, dest, nbytes, start, arrival, channel)
-        self._deliver(state.rank, dest, parcel, channel, arrival)
-
-    def _take_in(
-        self, source: int, dest: int, parcel: Parcel, channel: Channel, start: float, first: float
+    def post(
+        self, strand: Strand, parcel: Parcel, dests: Sequence[int], channel: Channel
     ) -> None:
+        """Send a parcel from a strand's rank to others in turn, starting at the strand's clock."""
+        state = strand.state
+        source, nbytes = state.rank, parcel.nbytes
+        for dest in dests:
+            if state.strands > 1:
+                self.catch_up(strand)
+            if self._send_overhead:
+                strand.clock += self._send_overhead
+            start = strand.clock
+            if self._serial_send and state.send_port > start:
+                start = state.send_port
+            state.send_port, arrival = self._transfer(source, dest, nbytes, start)
+            state.messages += 1
+            state.bytes += nbytes
+            if self._serial_receive:
+                self._take_in((source, dest, channel), parcel, start, arrival)
+                continue
+            if self.trace is not None:
+                self.trace.message(source, dest, nbytes, start, arrival, channel)
+            receipt = self._mailbox.put((source, dest, channel), parcel, arrival)
+            if receipt is not None:
+                self._complete(receipt, parcel, arrival)
+
+    def _take_in(self, key: Key, parcel: Parcel, start: float, first: float) -> None:
         """Queue a message at the receiver's port when its first byte comes in."""
+        source, dest, channel = key
         port = self.ranks[dest]
         number = self._messages_taken = self._messages_taken + 1
 
@@ -325,27 +333,13 @@ class Engine:
             port.receive_port = complete + gap
             if self.trace is not None:
                 self.trace.message(source, dest, parcel.nbytes, start, complete, channel)
-            self._deliver(source, dest, parcel, channel, complete)
+            receipt = self._mailbox.put(key, parcel, complete)
+            if receipt is not None:
+                self._complete(receipt, parcel, complete)
 
         self._incoming[number] = come_in
         delay = first - self.env.now
-        self.env.schedule(_Wake(self.env, come_in), delay=delay if delay > 0.0 else 0.0)
-
-    def _deliver(
-        self, source: int, dest: int, parcel: Parcel, channel: Channel, arrival: float
-    ) -> None:
-        state = self.ranks[dest]
-        key = (source, channel)
-        expected = state.expected.get(key)
-        if expected:
-            receipt = expected.popleft()
-            self._complete(receipt, parcel, arrival)
-            return
-        arrived = state.arrived.get(key)
-        if arrived is None:
-            state.arrived[key] = deque(((arrival, parcel),))
-        else:
-            arrived.append((arrival, parcel))
+        self.env.schedule(_Call(self.env, [come_in]), delay=delay if delay > 0.0 else 0.0)
 
     def _complete(self, receipt: Receipt, content: Any, arrival: float) -> None:
         receipt.content = content
@@ -358,27 +352,16 @@ class Engine:
             if not strand.missing:
                 self._schedule(strand, strand.wake_at)
 
-    def expect(self, state: RankState, source: int, channel: Channel) -> Receipt:
-        """Match the next parcel from ``source`` on ``channel`` with a receipt."""
-        receipt = Receipt(source, channel, self.network.receive_overhead)
-        key = (source, channel)
-        arrived = state.arrived.get(key)
-        if arrived:
-            receipt.arrival, receipt.content = arrived.popleft()
-            if not arrived:
-                del state.arrived[key]
-        else:
-            expected = state.expected.get(key)
-            if expected is None:
-                state.expected[key] = deque((receipt,))
-            else:
-                expected.append(receipt)
-        return receipt
+    def expect(
+        self, state: RankState, sources: Sequence[int], channel: Channel
+    ) -> Sequence[Pending]:
+        """Match the next parcel from each source on ``channel`` with a receipt."""
+        return self._mailbox.take(sources, state.rank, channel)
 
     def background(self, parent: Strand, name: str, work: Callable[[Strand], Any]) -> Receipt:
         """Start a strand beside its parent; the receipt completes with its result."""
         strand = Strand(parent.state, parent.clock, f" (background {name})")
-        receipt = Receipt(parent.state.rank, (name,), 0.0)
+        receipt = Receipt((parent.state.rank, parent.state.rank, (name,)), 0.0)
 
         def finish(value: Any) -> None:
             self._complete(receipt, value, strand.clock)
@@ -427,12 +410,7 @@ class Engine:
             return []
         for come_in in list(self._incoming.values()):
             come_in(None)
-        return [
-            (source, state.rank, channel)
-            for state in self.ranks
-            for (source, channel), queue in state.arrived.items()
-            for _ in queue
-        ]
+        return sorted(self._mailbox.unexpected(), key=lambda key: key[1])
 
 
 class _Gathering:
@@ -466,4 +444,4 @@ class _Gathering:
 
 
 def _label(pending: Sequence[Any]) -> str:
-    return f"wait for {pending[0].source}" if len(pending) == 1 else f"wait for {len(pending)}"
+    return f"wait for {pending[0].key[0]}" if len(pending) == 1 else f"wait for {len(pending)}"

@@ -21,6 +21,10 @@ Times = np.ndarray[Any, np.dtype[np.float64]]
 class ComputeModel(abc.ABC):
     """Seconds that one ``with comm.computing():`` block takes."""
 
+    def __repr__(self) -> str:
+        values = [f"{k}={v!r}" for k, v in vars(self).items() if not k.startswith("_")]
+        return f"{type(self).__name__}({', '.join(values)})"
+
     @abc.abstractmethod
     def draw(self, rng: np.random.Generator, size: int) -> Times:
         """Return the seconds of one computation on each of ``size`` ranks."""
@@ -45,6 +49,9 @@ class Constant(ComputeModel):
 
     def __init__(self, seconds: float) -> None:
         self.time = _at_least_zero("Constant", "seconds", seconds)
+
+    def __repr__(self) -> str:
+        return f"Constant(seconds={self.time})"
 
     def draw(self, rng: np.random.Generator, size: int) -> Times:
         """Return the constant for each rank."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple, final
+
+from dectool._files import written_whole
 
 
 class Span(NamedTuple):
@@ -103,17 +104,6 @@ class Trace:
             at_end = {"ph": "f", "bp": "e", "ts": record.arrival * 1e6, "tid": record.dest}
             events.append({**flow, **at_start, "args": {"bytes": record.nbytes}})
             events.append({**flow, **at_end})
-        return write_text(Path(path), json.dumps({"traceEvents": events}))
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Write a file whole or not at all: to a temporary name beside it, then renamed."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path
+        with written_whole(path) as temporary:
+            temporary.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+        return Path(path)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses as _dataclasses
 from typing import Any
 
 from dectool._text import nearest as _nearest
-from dectool.algorithms._algorithm import Algorithm as Algorithm
-from dectool.algorithms._algorithm import State as State
-from dectool.algorithms._needs import Needs as Needs
-from dectool.algorithms._needs import check_needs as check_needs
+from dectool.algorithms._algorithm import Algorithm as Algorithm, State as State
+from dectool.algorithms._needs import Needs as Needs, check_needs as check_needs
 from dectool.algorithms.allreduce import AllReduceGD as AllReduceGD
-from dectool.algorithms.diffusion import ATC as ATC
-from dectool.algorithms.diffusion import CTA as CTA
-from dectool.algorithms.diffusion import DGD as DGD
-from dectool.algorithms.exact_diffusion import D2 as D2
-from dectool.algorithms.exact_diffusion import NIDS as NIDS
-from dectool.algorithms.exact_diffusion import ExactDiffusion as ExactDiffusion
+from dectool.algorithms.diffusion import ATC as ATC, CTA as CTA, DGD as DGD
+from dectool.algorithms.exact_diffusion import (
+    D2 as D2,
+    NIDS as NIDS,
+    ExactDiffusion as ExactDiffusion,
+)
 from dectool.algorithms.extra import EXTRA as EXTRA
-from dectool.algorithms.gossip import ChebyshevGossip as ChebyshevGossip
-from dectool.algorithms.gossip import Gossip as Gossip
-from dectool.algorithms.gossip import PushSum as PushSum
-from dectool.algorithms.gossip import ShiftRegisterGossip as ShiftRegisterGossip
-from dectool.algorithms.gradient_tracking import ATCGradientTracking as ATCGradientTracking
-from dectool.algorithms.gradient_tracking import DIGing as DIGing
+from dectool.algorithms.gossip import (
+    ChebyshevGossip as ChebyshevGossip,
+    Gossip as Gossip,
+    PushSum as PushSum,
+    ShiftRegisterGossip as ShiftRegisterGossip,
+)
 from dectool.algorithms.gradient_tracking import (
+    ATCGradientTracking as ATCGradientTracking,
+    DIGing as DIGing,
     SemiATCGradientTracking as SemiATCGradientTracking,
 )
 from dectool.errors import ArgumentError as _ArgumentError
@@ -89,7 +90,12 @@ def get(name: str, **parameters: Any) -> Algorithm:
     kind = by_lower.get(name.lower())
     if kind is None:
         raise _ArgumentError(f"algorithm {name!r} is unknown; {_nearest(name, ALGORITHMS)}")
-    try:
-        return kind(**parameters)
-    except TypeError as error:
-        raise _ArgumentError(f"{kind.__name__}: {error}") from error
+    fields = {field.name: field for field in _dataclasses.fields(kind)}
+    for given in parameters:
+        if given not in fields:
+            choices = _nearest(given, fields) if fields else "it has none"
+            raise _ArgumentError(f"{kind.__name__} has no parameter {given!r}; {choices}")
+    for name, field in fields.items():
+        if field.default is _dataclasses.MISSING and name not in parameters:
+            raise _ArgumentError(f"{kind.__name__} needs {name}, such as {name}=0.1")
+    return kind(**parameters)

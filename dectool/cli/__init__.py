@@ -1,3 +1,5 @@
 """The command line: ``dectool run``, ``solve``, ``topology`` and ``doctor``."""
 
-__all__: list[str] = []
+from dectool.cli._app import app as app, main as main
+
+__all__ = ["app", "main"]

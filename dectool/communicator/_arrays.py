@@ -59,8 +59,9 @@ Buffer = np.ndarray[Any, Any] | Phantom
 class Leaf(NamedTuple):
     """What an array was before it became a buffer.
 
-    ``library`` is "numpy", "torch", "meta" or "scalar"; ``dtype`` is the logical name, such as
-    "float32" or "bfloat16"; ``shape`` leaves out the rank axis.
+    ``library`` is "numpy", "torch", "meta", "generic" (a scalar of NumPy) or "scalar" (a number
+    of Python); ``dtype`` is the logical name, such as "float32" or "bfloat16"; ``shape`` leaves
+    out the rank axis.
     """
 
     library: str
@@ -98,7 +99,9 @@ def open_array(x: Any, lead: int = 0) -> tuple[Buffer, Leaf]:
         )
     if isinstance(x, np.ndarray):
         return _open_numpy(x, "numpy", lead)
-    if isinstance(x, (np.generic, bool, int, float, complex)):
+    if isinstance(x, np.generic):
+        return _open_numpy(np.asarray(x), "generic", 0)
+    if isinstance(x, (bool, int, float, complex)):
         return _open_numpy(np.asarray(x), "scalar", 0)
     torch = _torch()
     if torch is not None and isinstance(x, torch.Tensor):
@@ -191,4 +194,6 @@ def close_array(buffer: Buffer, leaf: Leaf, lead_shape: tuple[int, ...] = ()) ->
         import ml_dtypes
 
         array = array.view(ml_dtypes.bfloat16)
-    return array.item() if leaf.library == "scalar" and not shape else array
+    if shape or leaf.library in ("numpy", "torch"):
+        return array
+    return array.item() if leaf.library == "scalar" else array[()]

@@ -157,6 +157,15 @@ class CommunicatorCore(abc.ABC):
     def _expect(self, source: int, channel: Channel) -> Pending:
         """Announce the receipt of the next parcel from ``source`` on ``channel``."""
 
+    def _post_all(self, parcel: Parcel, dests: Sequence[int], channel: Channel) -> None:
+        """Send a parcel to several ranks, one after the other; overridden for speed only."""
+        for dest in dests:
+            self._post(parcel, dest, channel)
+
+    def _expect_all(self, sources: Sequence[int], channel: Channel) -> Sequence[Pending]:
+        """Announce a receipt from each of several ranks; overridden for speed only."""
+        return [self._expect(source, channel) for source in sources]
+
     @abc.abstractmethod
     def _await(self, pending: Sequence[Pending]) -> list[Any]:
         """Block until all are complete; return their parcels (or background results)."""
@@ -341,12 +350,15 @@ class CommunicatorCore(abc.ABC):
         """
 
     def _checked_seconds(self, seconds: Any) -> float:
-        try:
-            value = float(seconds)
-        except (TypeError, ValueError):
+        if (
+            isinstance(seconds, (str, bytes))
+            or np.ndim(seconds)
+            or not hasattr(seconds, "__float__")
+        ):
             raise ArgumentTypeError(
                 f"elapse(seconds={seconds!r}): seconds must be a number, of this rank alone"
-            ) from None
+            )
+        value = float(seconds)
         if not 0.0 <= value < float("inf"):
             raise ArgumentError(f"elapse(seconds={seconds}): seconds must be finite and at least 0")
         return value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,20 +30,24 @@ from dectool.kernels import scale
 from dectool.topology import Topology
 
 
-class NeighborPlan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NeighborPlan:
     """What one rank sends, receives and weighs in a neighbour operation.
 
     Attributes:
-        destinations: Ranks to send to, ascending, each with the factor to scale by (or ``None``).
+        destinations: Ranks to send to, ascending.
         sources: Ranks to receive from, ascending.
         weights: Weights of what is summed: of the sources, with this rank in its place.
         place: Position of this rank's own value in the sum, or ``None`` when it has no weight.
+        factors: By what the value for each destination is scaled (or ``None``); empty where
+            none is.
     """
 
-    destinations: tuple[tuple[int, float | None], ...]
+    destinations: tuple[int, ...]
     sources: tuple[int, ...]
     weights: tuple[float, ...]
     place: int | None
+    factors: tuple[float | None, ...] = ()
 
 
 Weights = Mapping[int, float] | Sequence[int]
@@ -111,13 +116,11 @@ class NeighborhoodOperations(CommunicatorCore):
             >>> [round(float(v[0]), 12) for v in result.values]
             [1.0, 3.0, 5.0]
         """
-        return self.ineighbor_allreduce(
-            x,
-            topology,
-            self_weight=self_weight,
-            src_weights=src_weights,
-            dst_weights=dst_weights,
-        ).wait()
+        plan = self._plan(topology, self_weight, src_weights, dst_weights)
+        buffers, layout = self._pack(x)
+        if not layout.averageable:
+            layout.require_averageable("neighbor_allreduce")
+        return self._neighbor_allreduce(buffers, layout, plan)
 
     def ineighbor_allgather(self, x: Any, topology: Topology | None = None) -> Request[Any]:
         """Start a :meth:`neighbor_allgather`."""
@@ -258,11 +261,11 @@ class NeighborhoodOperations(CommunicatorCore):
         self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any
     ) -> NeighborPlan:
         if self_weight is None and src_weights is None and dst_weights is None:
-            chosen: Topology = self.topology if topology is None else topology
+            chosen: Any = self._topology if topology is None else topology
             cached = self._plans.get(id(chosen))
             if cached is not None and cached[0] is chosen:
                 return cached[1]
-            self._checked_topology(chosen)
+            chosen = self.topology if topology is None else self._checked_topology(topology)
             plan = _plan_of(chosen, self.rank)
             if len(self._plans) > 256:
                 self._plans.clear()
@@ -293,7 +296,8 @@ class NeighborhoodOperations(CommunicatorCore):
             factors: dict[int, float | None] = dict.fromkeys(chosen.out_neighbors(self.rank))
         else:
             factors = self._checked_destinations(self.rank, dst_weights)
-        return base._replace(destinations=tuple((dest, factors[dest]) for dest in sorted(factors)))
+        dests = tuple(sorted(factors))
+        return replace(base, destinations=dests, factors=tuple(factors[dest] for dest in dests))
 
     def _checked_weights(self, owner: int, weights: Any, argument: str) -> dict[int, float]:
         """Return the weights that rank ``owner`` gives to others, with plain keys and values."""
@@ -339,34 +343,39 @@ class NeighborhoodOperations(CommunicatorCore):
 
         return Request(self, pending, finish)
 
+    def _neighbor_allreduce(self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any) -> Any:
+        parcel, pending = self._swap(buffers, layout, plan, "neighbor_allreduce")
+        return unpack(self._reduce(parcel, self._await(pending), plan), layout)
+
     def _swap(
         self, buffers: tuple[Buffer, ...], layout: Layout | None, plan: NeighborPlan, operation: str
-    ) -> tuple[Parcel, list[Any]]:
+    ) -> tuple[Parcel, Sequence[Any]]:
         """Send one's own value to all destinations and announce the receipts."""
         channel = (*self._context, operation)
         parcel = self._owned(buffers, layout, self._next_sequence(operation))
-        for dest, factor in plan.destinations:
+        if not plan.factors:
+            self._post_all(parcel, plan.destinations, channel)
+        for dest, factor in zip(plan.destinations, plan.factors, strict=False):
             self._post(parcel if factor is None else _scaled(parcel, factor, layout), dest, channel)
-        return parcel, [self._expect(source, channel) for source in plan.sources]
+        return parcel, self._expect_all(plan.sources, channel)
 
     def _reduce(
         self, parcel: Parcel, received: Sequence[Parcel], plan: NeighborPlan
-    ) -> tuple[Buffer, ...]:
-        for source, other in zip(plan.sources, received, strict=True):
-            if (other.layout is not parcel.layout) or other.sequence != parcel.sequence:
-                self._check_agreement(parcel, other, source)
-        terms = list(received)
-        if plan.place is not None:
-            terms.insert(plan.place, parcel)
-        dtypes = parcel.layout.dtypes if parcel.layout is not None else ("float64",)
-        if not terms:
-            return tuple(
-                average((0.0,), (b,), d) for b, d in zip(parcel.buffers, dtypes, strict=True)
-            )
-        return tuple(
-            average(plan.weights, [term.buffers[index] for term in terms], dtype)
-            for index, dtype in enumerate(dtypes)
-        )
+    ) -> list[Buffer]:
+        layout, sequence = parcel.layout, parcel.sequence
+        for position, other in enumerate(received):
+            if other.layout is not layout or other.sequence != sequence:
+                self._check_agreement(parcel, other, plan.sources[position])
+        reduced = []
+        for index, dtype in enumerate(layout.dtypes if layout is not None else ("float64",)):
+            rows = [other.buffers[index] for other in received]
+            if plan.place is not None:
+                rows.insert(plan.place, parcel.buffers[index])
+            if rows:
+                reduced.append(average(plan.weights, rows, dtype))
+            else:
+                reduced.append(average((0.0,), (parcel.buffers[index],), dtype))
+        return reduced
 
     def _check_agreement(self, mine: Parcel, other: Parcel, source: int) -> None:
         if mine.layout is not None and other.layout is not None:
@@ -409,7 +418,7 @@ class NeighborhoodOperations(CommunicatorCore):
         operation = "neighbor_alltoall"
         channel = (*self._context, operation)
         sequence = self._next_sequence(operation)
-        for position, (dest, _) in enumerate(plan.destinations):
+        for position, dest in enumerate(plan.destinations):
             rows = tuple(row(buffer, position) for buffer in buffers)
             self._post(self._owned(rows, layout, sequence), dest, channel)
         pending = [self._expect(source, channel) for source in plan.sources]
@@ -466,7 +475,7 @@ class NeighborhoodOperations(CommunicatorCore):
         channel = (*self._context, "pair_gossip")
         self._post(parcel, other, channel)
         pair = (mine, theirs) if self.rank < other else (theirs, mine)
-        plan = NeighborPlan(((other, None),), (other,), pair, 0 if self.rank < other else 1)
+        plan = NeighborPlan((other,), (other,), pair, 0 if self.rank < other else 1)
 
         def finish(parcels: Sequence[Parcel]) -> Any:
             return unpack(self._reduce(parcel, parcels, plan), layout)
@@ -512,7 +521,7 @@ class NeighborhoodOperations(CommunicatorCore):
         mean = self._reduce_parts(parts, (1.0 / group,) * group, layout)
         across = peers._plan(topology, None, None, None)
         parcel, pending = peers._swap(mean, layout, across, "hierarchical")
-        mixed = peers._reduce(parcel, peers._await(pending), across)
+        mixed = tuple(peers._reduce(parcel, peers._await(pending), across))
         for dest in others:
             node._post(node._owned(mixed, layout), dest, (*channel, "gather"))
         parts = node._await([node._expect(source, (*channel, "gather")) for source in others])
@@ -531,7 +540,7 @@ class NeighborhoodOperations(CommunicatorCore):
 def _plan_of(topology: Topology, rank: int) -> NeighborPlan:
     sources, weights = topology.row(rank)
     return NeighborPlan(
-        destinations=tuple((dest, None) for dest in topology.out_neighbors(rank)),
+        destinations=tuple(topology.out_neighbors(rank)),
         sources=tuple(source for source in sources if source != rank),
         weights=tuple(weights),
         place=sources.index(rank) if rank in sources else None,

@@ -28,9 +28,26 @@ class Layout:
     Two ranks agree on an operation exactly when the ``signature`` of their layouts is equal: the
     same structure, shapes and dtypes; the libraries may differ, but a meta tensor has no data
     that the others could use.
+
+    Attributes:
+        leaves: What each array was.
+        structure: The container, or ``None`` for a single array.
+        groups: The dtype of each buffer and which leaves lie in it.
+        dtypes: The dtype of each buffer.
+        averageable: Whether no leaf has an integer or bool dtype.
+        numpy_shape: Shape of a single NumPy array, which needs no more than that to be rebuilt;
+            ``None`` for anything else.
     """
 
-    __slots__ = ("averageable", "groups", "leaves", "signature", "structure")
+    __slots__ = (
+        "averageable",
+        "dtypes",
+        "groups",
+        "leaves",
+        "numpy_shape",
+        "signature",
+        "structure",
+    )
 
     def __init__(self, leaves: tuple[Leaf, ...], structure: Any) -> None:
         self.leaves: Final = leaves
@@ -39,16 +56,14 @@ class Layout:
         for index, leaf in enumerate(leaves):
             groups.setdefault((leaf.dtype, _is_meta(leaf)), []).append(index)
         self.groups: Final = tuple((key[0], tuple(members)) for key, members in groups.items())
+        self.dtypes: Final = tuple(dtype for dtype, _ in self.groups)
         self.averageable: Final = not any("int" in d or d == "bool" for d, _ in groups)
         self.signature: Final = (
             _shape_of(structure),
             tuple((leaf.dtype, leaf.shape, _is_meta(leaf)) for leaf in leaves),
         )
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """The dtype of each buffer."""
-        return tuple(dtype for dtype, _ in self.groups)
+        plain = structure is None and leaves[0].library == "numpy" and leaves[0].dtype != BFLOAT16
+        self.numpy_shape: Final = leaves[0].shape if plain else None
 
     def require_averageable(self, operation: str) -> None:
         """Refuse integers and bools, whose averages would be rounded or lost.
@@ -90,7 +105,8 @@ def _single(leaf: Leaf) -> Layout:
     return layout
 
 
-_FAST: dict[tuple[np.dtype[Any], tuple[int, ...]], Layout] = {}
+_FAST: dict[tuple[np.dtype[Any], tuple[int, ...], int], Layout] = {}
+"""Layouts of plain arrays that were seen before, by dtype, shape and leading axes."""
 
 
 def pack(x: Any, lead: int = 0) -> tuple[tuple[Buffer, ...], Layout]:
@@ -108,14 +124,16 @@ def pack(x: Any, lead: int = 0) -> tuple[tuple[Buffer, ...], Layout]:
     Raises:
         ArgumentTypeError: Something in the container is no array.
     """
-    if type(x) is np.ndarray and not lead:
-        layout = _FAST.get((x.dtype, x.shape))
-        if layout is not None and x.flags.c_contiguous:
-            return (x.reshape(-1),), layout
-        buffer, leaf = open_array(x)
+    if type(x) is np.ndarray:
+        shape = x.shape
+        known = _FAST.get((x.dtype, shape, lead))
+        if known is not None and x.flags.c_contiguous:
+            flat = x if len(shape) == lead + 1 else x.reshape((*shape[:lead], -1))
+            return (flat,), known
+        buffer, leaf = open_array(x, lead)
         layout = _single(leaf)
         if x.size and x.dtype.isnative and leaf.dtype != BFLOAT16 and len(_FAST) < 4096:
-            _FAST[x.dtype, x.shape] = layout
+            _FAST[x.dtype, shape, lead] = layout
         return (buffer,), layout
     if is_array(x):
         buffer, leaf = open_array(x, lead)
@@ -150,6 +168,10 @@ def unpack(
         reshape: Maps the shape that each leaf had to the one it gets; the number of elements
             behind the lead axes must stay.
     """
+    if layout.numpy_shape is not None and reshape is None:
+        shape = (*lead_shape, *layout.numpy_shape)
+        only: Any = buffers[0]
+        return only if only.shape == shape else only.reshape(shape)
     pieces: list[Any] = [None] * len(layout.leaves)
     for buffer, (_, members) in zip(buffers, layout.groups, strict=True):
         start = 0

@@ -7,7 +7,7 @@ Weights are rounded to the type of the arithmetic (float32 for half precision).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,16 +35,28 @@ def weighted_sum(weights: Sequence[float], buffers: Sequence[_Array], dtype: str
         >>> weighted_sum([0.5, 0.5], [np.array([1.0]), np.array([4.0])], "float64")
         array([2.5])
     """
+    if len(weights) != len(buffers):
+        raise ValueError(f"{len(weights)} weights were given for {len(buffers)} buffers")
     plain = dtype in _PLAIN
     first = buffers[0] if plain else widen(buffers[0], dtype)
-    total = first * weights[0]
-    total += 0.0
-    if len(buffers) > 1:
-        product = np.empty_like(total)
-        for weight, buffer in zip(weights[1:], buffers[1:], strict=True):
-            np.multiply(buffer if plain else widen(buffer, dtype), weight, out=product)
-            total += product
+    factors, zero = _scalars(tuple(weights), first.dtype)
+    total = np.multiply(first, factors[0])
+    total += zero
+    product: _Array | None = None
+    for index in range(1, len(buffers)):
+        buffer = buffers[index] if plain else widen(buffers[index], dtype)
+        if product is None:
+            product = np.multiply(buffer, factors[index])
+        else:
+            np.multiply(buffer, factors[index], product)
+        total += product
     return total if plain else narrow(total, dtype)
+
+
+@lru_cache(maxsize=4096)
+def _scalars(weights: tuple[float, ...], dtype: np.dtype[Any]) -> tuple[list[_Array], _Array]:
+    """Return the weights and zero as 0-d arrays: a float would be converted in every product."""
+    return [np.array(weight, dtype) for weight in weights], np.array(0.0, dtype)
 
 
 def scale(buffer: _Array, weight: float | _Array, dtype: str) -> _Array:
@@ -96,11 +108,17 @@ def combine(op: str, left: _Array, right: _Array, dtype: str) -> _Array:
         >>> combine("max", np.array([1, 5]), np.array([2, 3]), "int64")
         array([2, 5])
     """
-    function = _COMBINE[op]
-    if op != "prod" or not dtype.startswith("complex"):
-        left, right = widen(left, dtype), widen(right, dtype)
-        return narrow(function(left, right), dtype)
-    return function(left, right)
+    if op == "prod" and dtype.startswith("complex"):
+        return _complex_product(left, right)
+    return narrow(_COMBINE[op](widen(left, dtype), widen(right, dtype)), dtype)
+
+
+def _complex_product(left: _Array, right: _Array) -> _Array:
+    """Multiply with every product rounded; NumPy's own may fuse some, depending on position."""
+    product = np.empty_like(left)
+    product.real = left.real * right.real - left.imag * right.imag
+    product.imag = left.real * right.imag + left.imag * right.real
+    return product
 
 
 def sparse_product(matrix: sp.csr_array, stacked: _Array, dtype: str) -> _Array:

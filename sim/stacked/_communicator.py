@@ -160,13 +160,24 @@ class StackedCommunicator(Communicator):
     def _start_neighbor_allreduce(
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
     ) -> Request[Any]:
+        mixed, times = self._averaged(buffers, layout, plan)
+        return self._request(mixed, layout, times)
+
+    def _neighbor_allreduce(self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any) -> Any:
+        mixed, times = self._averaged(buffers, layout, plan)
+        self._clocks.reach(times)
+        return unpack(mixed, layout, self._lead_shape)
+
+    def _averaged(
+        self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
+    ) -> tuple[list[Buffer], Any]:
         self._rows_checked(buffers, self.size, "ranks")
         times = self._clocks.exchange(plan.edges, _row_bytes(buffers))
         mixed = [
             buffer if isinstance(buffer, Phantom) else plan.average(buffer, dtype)
             for buffer, dtype in zip(buffers, layout.dtypes, strict=True)
         ]
-        return self._request(mixed, layout, times)
+        return mixed, times
 
     def _start_neighbor_allgather(
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
@@ -447,7 +458,7 @@ class StackedCommunicator(Communicator):
     def elapse(self, seconds: Any) -> None:
         """Let time pass: one number of seconds for all ranks, or an array of shape (n,)."""
         if np.ndim(seconds) == 0:
-            self._clocks.advance(self._checked_seconds(float(seconds)))
+            self._clocks.advance(self._checked_seconds(seconds))
             return
         times = np.asarray(seconds, np.float64)
         if times.shape != (self.size,):

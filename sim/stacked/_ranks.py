@@ -45,6 +45,12 @@ class Ranks(np.ndarray[Any, Any]):
             return int(self.item())
         _refuse("takes comm.rank for one number")
 
+    def __hash__(self) -> int:  # type: ignore[override]
+        """Refuse to be one key of a dict."""
+        if self.size == 1:
+            return hash(self.item())
+        _refuse("takes comm.rank for one number")
+
 
 def all_ranks(size: int) -> Ranks:
     """Return the ranks from 0 to ``size - 1``."""

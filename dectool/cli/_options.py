@@ -1,0 +1,51 @@
+"""Options that several commands have, each described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dectool.topology import WEIGHTS
+
+Ranks = Annotated[
+    int | None,
+    typer.Option("-n", "--ranks", metavar="N", help="Number of ranks.", show_default=False),
+]
+Graph = Annotated[
+    str,
+    typer.Option(
+        metavar="SPEC", help="Such as ring, torus:4x4, exponential, random_regular:4,seed=1."
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(metavar="RULE", help=f"Mixing weights: {', '.join(WEIGHTS)}.", show_default=False),
+]
+Backend = Annotated[str, typer.Option(metavar="NAME", help="stacked or sim.")]
+Network = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="Such as alphabeta:latency=1e-5,bandwidth=1.25e9 or loggp:L=1e-5,G=1e-9 "
+        "(seconds, bytes per second); default: messages arrive at once.",
+        show_default=False,
+    ),
+]
+Compute = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="Such as exponential:mean=1e-3 or per_rank:3=10,base=constant:1e-3 (seconds); "
+        "default: computing takes no time.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+RanksPerNode = Annotated[int, typer.Option(metavar="N", help="Ranks on each node.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a picture (png, pdf, svg).", show_default=False),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

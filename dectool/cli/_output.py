@@ -1,0 +1,83 @@
+"""Tables on standard output, and files that are written whole."""
+
+from __future__ import annotations
+
+import errno
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dectool._files import written_whole
+from dectool._optional import require
+from dectool.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+_PIPED_WIDTH = 160
+
+
+def console() -> Console:
+    """Return the console of standard output; wide where no terminal says how wide it is."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else _PIPED_WIDTH
+    return Console(width=width, highlight=False)
+
+
+def number(value: float) -> str:
+    """Return a number of up to six digits; whole ones with separators.
+
+    Example:
+        >>> number(1234567), number(0.25), number(float("nan"))
+        ('1,234,567', '0.25', '-')
+    """
+    if isinstance(value, float) and math.isnan(value):
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.6g}"
+
+
+def check_target(option: str, path: Path | None) -> None:
+    """Refuse a file that could not be written, before anything has run.
+
+    Raises:
+        FileNotFoundError: Its folder does not exist.
+        ArgumentError: It is a folder.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise ArgumentError(f"{option} {path} is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, f"there is no such folder, which {option} needs", str(path.parent)
+        )
+
+
+def new_figure(path: Path, width: float, height: float) -> Figure:
+    """Return a figure for a file, without a window.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+        ArgumentError: It writes no such format.
+    """
+    require("matplotlib", extra="plot", purpose="--plot")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    formats = figure.canvas.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in formats:
+        raise ArgumentError(
+            f"--plot {path} has no suffix of a picture; use one of {', '.join(sorted(formats))}"
+        )
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write the picture, whole or not at all."""
+    with written_whole(path) as temporary:
+        figure.savefig(temporary, dpi=140)

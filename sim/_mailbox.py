@@ -1,0 +1,111 @@
+"""Where the two sides of a message meet: the parcel that was sent and the receipt that awaits it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, final
+
+from dectool.communicator import Channel, Parcel, Pending
+
+if TYPE_CHECKING:
+    from dectool.sim._engine import Strand
+
+MISSING: Any = object()
+"""The content of a receipt that is not complete."""
+
+Key = tuple[int, int, Channel]
+"""Source, destination and channel: what a message is matched by."""
+
+
+@final
+class Receipt(Pending):
+    """A message, made by whichever side comes first, or the result of a background operation.
+
+    Attributes:
+        key: Source, destination and channel; of a background operation, its rank and name.
+        overhead: Seconds that taking it keeps the processor.
+        content: What came, or ``MISSING``.
+        arrival: When it came, in seconds.
+        waiter: The strand that waits for it.
+        after: The next message with the same key.
+        last: The last one, known to the first only; ``None`` while that is alone.
+    """
+
+    __slots__ = ("after", "arrival", "content", "key", "last", "overhead", "waiter")
+
+    def __init__(
+        self, key: Key, overhead: float, content: Any = MISSING, arrival: float = 0.0
+    ) -> None:
+        self.key = key
+        self.overhead = overhead
+        self.content = content
+        self.arrival = arrival
+        self.waiter: Strand | None = None
+        self.after: Receipt | None = None
+        self.last: Receipt | None = None
+
+
+@final
+class Mailbox:
+    """All messages that were sent but not expected yet, or expected but not sent yet.
+
+    Those with the same key are linked in their order, and are all of the one sort or all of the
+    other; a message that is both leaves. One table for all ranks: a table for each would be
+    slower, since with thousands of ranks every look at another one misses the processor's cache.
+
+    Args:
+        overhead: Seconds that taking a message keeps the processor.
+    """
+
+    def __init__(self, overhead: float) -> None:
+        self._overhead = overhead
+        self._first: dict[Key, Receipt] = {}
+
+    def put(self, key: Key, parcel: Parcel, arrival: float) -> Receipt | None:
+        """Bring a parcel in; return the receipt that awaits it, if there is one."""
+        first = self._first.get(key)
+        if first is None:
+            self._first[key] = Receipt(key, self._overhead, parcel, arrival)
+            return None
+        if first.content is MISSING:
+            self._remove(first)
+            return first
+        self._append(first, Receipt(key, self._overhead, parcel, arrival))
+        return None
+
+    def take(self, sources: Sequence[int], dest: int, channel: Channel) -> list[Receipt]:
+        """Return the next message from each source, complete or not."""
+        receipts = []
+        for source in sources:
+            key = (source, dest, channel)
+            receipt = self._first.get(key)
+            if receipt is None:
+                receipt = self._first[key] = Receipt(key, self._overhead)
+            elif receipt.content is not MISSING:
+                self._remove(receipt)
+            else:
+                first, receipt = receipt, Receipt(key, self._overhead)
+                self._append(first, receipt)
+            receipts.append(receipt)
+        return receipts
+
+    def unexpected(self) -> Iterator[Key]:
+        """Yield the key of every message that was sent and never expected."""
+        for key, first in self._first.items():
+            receipt: Receipt | None = first
+            while receipt is not None and receipt.content is not MISSING:
+                yield key
+                receipt = receipt.after
+
+    def _append(self, first: Receipt, receipt: Receipt) -> None:
+        (first.last or first).after = receipt
+        first.last = receipt
+
+    def _remove(self, first: Receipt) -> None:
+        after = first.after
+        if after is None:
+            del self._first[first.key]
+            return
+        self._first[first.key] = after
+        after.last = None if first.last is after else first.last
+        first.after = first.last = None
