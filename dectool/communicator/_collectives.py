@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -179,8 +179,8 @@ class CollectiveOperations(CommunicatorCore):
 
     def barrier(self) -> None:
         """Wait until every rank has come here."""
-        empty = np.zeros(0, np.uint8)
-        self._run_rounds(_rounds.dissemination, empty, "uint8", None, "barrier")
+        empty = (np.zeros(0, np.uint8),)
+        self._run_rounds(_rounds.dissemination, empty, ("uint8",), None, "barrier")
 
     # -- how ranks that exchange messages do it ------------------------------------------------
 
@@ -224,33 +224,31 @@ class CollectiveOperations(CommunicatorCore):
         name = _rounds.choose_allreduce(nbytes, self.size) if algorithm == "auto" else algorithm
         # The names in the channel make ranks that disagree about them a deadlock, not garbage.
         operation = f"allreduce({op}, {name})"
-        reduced = []
-        for buffer, dtype in zip(buffers, layout.dtypes, strict=True):
-            total = self._run_rounds(_rounds.ALLREDUCE[name], buffer, dtype, op, operation, layout)
-            reduced.append(_divided(total, self.size, dtype) if op == "mean" else total)
-        return tuple(reduced)
+        dtypes = layout.dtypes
+        totals = self._run_rounds(_rounds.ALLREDUCE[name], buffers, dtypes, op, operation, layout)
+        if op != "mean":
+            return totals
+        return tuple(_divided(t, self.size, d) for t, d in zip(totals, dtypes, strict=True))
 
     def _broadcast(
         self, buffers: Sequence[Buffer], layout: Layout, root: int
     ) -> tuple[Buffer, ...]:
-        def rounds(rank: Any, size: int, cuts: Any) -> Iterable[_rounds.Round]:
+        def rounds(rank: Any, size: int, cuts: Any) -> Iterator[_rounds.Round]:
             return _rounds.binomial_broadcast(rank, size, cuts, root)
 
-        return tuple(
-            self._run_rounds(rounds, buffer, dtype, None, f"broadcast(root={root})", layout)
-            for buffer, dtype in zip(buffers, layout.dtypes, strict=True)
-        )
+        operation = f"broadcast(root={root})"
+        return self._run_rounds(rounds, buffers, layout.dtypes, None, operation, layout)
 
     def _allgather(self, buffers: Sequence[Buffer], layout: Layout) -> tuple[Buffer, ...]:
-        gathered = []
-        for buffer, dtype in zip(buffers, layout.dtypes, strict=True):
-            cuts = np.arange(self.size + 1) * buffer.shape[-1]
-            whole = self._spread(buffer)
-            whole = self._run_rounds(
-                _rounds.ring_allgather, whole, dtype, None, "allgather", layout, cuts
-            )
-            gathered.append(_as_rows(whole, self.size, buffer.shape[-1]))
-        return tuple(gathered)
+        cuts = [np.arange(self.size + 1) * buffer.shape[-1] for buffer in buffers]
+        spread = [self._spread(buffer) for buffer in buffers]
+        gathered = self._run_rounds(
+            _rounds.ring_allgather, spread, layout.dtypes, None, "allgather", layout, cuts
+        )
+        return tuple(
+            _as_rows(whole, self.size, buffer.shape[-1])
+            for whole, buffer in zip(gathered, buffers, strict=True)
+        )
 
     def _spread(self, buffer: Buffer) -> Buffer:
         """Return room for every rank's buffer, with this rank's in its place."""
@@ -296,30 +294,45 @@ class CollectiveOperations(CommunicatorCore):
 
     def _run_rounds(
         self,
-        rounds: Callable[[Any, int, Any], Iterable[_rounds.Round]],
-        buffer: Buffer,
-        dtype: str,
+        rounds: _rounds.Rounds,
+        buffers: Sequence[Buffer],
+        dtypes: Sequence[str],
         op: str | None,
         operation: str,
         layout: Layout | None = None,
-        cuts: Any = None,
-    ) -> Buffer:
-        """Carry out a collective on a copy of one buffer, round by round."""
+        cuts: Sequence[Any] | None = None,
+    ) -> tuple[Buffer, ...]:
+        """Carry out a collective on copies of the buffers, round by round, in one message each."""
         channel = (*self._context, operation, self._next_sequence(operation))
-        if cuts is None:
-            cuts = _rounds.blocks(buffer.shape[-1], self.size)
-        data = buffer if isinstance(buffer, Phantom) else buffer.copy()
-        for step in rounds(self.rank, self.size, cuts):
-            if step.dest >= 0:
-                part = segment(data, int(step.send[0]), int(step.send[1]))
-                self._post(self._owned((part,), layout), int(step.dest), channel)
-            if step.source >= 0:
-                (parcel,) = self._await([self._expect(int(step.source), channel)])
+        data = own(tuple(buffers))
+        for steps in self._steps(rounds, self.rank, buffers, cuts):
+            dest, source = int(steps[0].dest), int(steps[0].source)
+            if dest >= 0:
+                parts = tuple(
+                    segment(d, int(step.send[0]), int(step.send[1]))
+                    for d, step in zip(data, steps, strict=True)
+                )
+                self._post(self._owned(parts, layout), dest, channel)
+            if source >= 0:
+                (parcel,) = self._await([self._expect(source, channel)])
                 if layout is not None:
-                    who = f"rank {self.rank} and rank {step.source} in {operation}"
+                    who = f"rank {self.rank} and rank {source} in {operation}"
                     _same_layout(layout, parcel.layout, who)
-                _place(data, step, parcel.buffers[0], dtype, op, step.source < self.rank)
+                for d, step, got, dtype in zip(data, steps, parcel.buffers, dtypes, strict=True):
+                    _place(d, step, got, dtype, op, source < self.rank)
         return data
+
+    def _steps(
+        self,
+        rounds: _rounds.Rounds,
+        rank: Any,
+        buffers: Sequence[Buffer],
+        cuts: Sequence[Any] | None,
+    ) -> Iterator[tuple[_rounds.Round, ...]]:
+        """Yield for each round what is done to each buffer; the partners are the same for all."""
+        if cuts is None:
+            cuts = [_rounds.blocks(buffer.shape[-1], self.size) for buffer in buffers]
+        return zip(*(rounds(rank, self.size, one) for one in cuts), strict=True)
 
 
 def _place(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -124,15 +124,30 @@ class Clocks:
         complete[receivers] = np.maximum.reduceat(arrivals[order], starts)
         return complete
 
-    def run_round(self, step: Round, itemsize: int) -> tuple[_Int, _Int, Any, Any]:
-        """Do one round of a collective; return senders, receivers, and what segment each sends."""
+    def run_round(
+        self, steps: Sequence[Round], itemsizes: Sequence[int]
+    ) -> tuple[_Int, _Int, list[tuple[_Int, _Int]]]:
+        """Do one round of a collective on one or more buffers.
+
+        Args:
+            steps: What is done to each buffer; the partners are those of the first.
+            itemsizes: Bytes of an element of each buffer.
+
+        Returns:
+            Senders, receivers, and the first and last-plus-one element that each sender sends of
+            each buffer.
+        """
         size = len(self.time)
-        dest = np.broadcast_to(step.dest, size)
+        dest = np.broadcast_to(steps[0].dest, size)
         senders = np.flatnonzero(dest >= 0)
         receivers = dest[senders]
-        low = np.broadcast_to(step.send[0], size)[senders]
-        high = np.broadcast_to(step.send[1], size)[senders]
-        nbytes = (high - low) * itemsize
+        nbytes = np.zeros(len(senders), np.int64)
+        segments = []
+        for step, itemsize in zip(steps, itemsizes, strict=True):
+            low = np.broadcast_to(step.send[0], size)[senders]
+            high = np.broadcast_to(step.send[1], size)[senders]
+            nbytes += (high - low) * itemsize
+            segments.append((low, high))
         self.messages += len(senders)
         self.bytes += int(nbytes.sum())
         if not self._trivial and len(senders):
@@ -140,12 +155,12 @@ class Clocks:
             self._equal = False
             arrivals = self._send(senders, receivers, nbytes)
             self.time[receivers] = np.maximum(self.time[receivers], arrivals)
-        return senders, receivers, low, high
+        return senders, receivers, segments
 
     def run_pairs(self, pairs: Iterable[tuple[Any, Any]], nbytes: int) -> None:
         """Do the rounds of an all-to-all with blocks of ``nbytes``."""
         for dest, source in pairs:
-            self.run_round(Round(dest, source, (0, nbytes), (0, nbytes), False), 1)
+            self.run_round([Round(dest, source, (0, nbytes), (0, nbytes), False)], [1])
 
     def _send(self, sources: Any, targets: Any, nbytes: Any) -> Any:
         start = self.time[sources]

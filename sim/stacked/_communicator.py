@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn, Self, final
 
 import numpy as np
@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from dectool.communicator import Channel, Communicator, Observation, Parcel, Pending, Request
 from dectool.communicator._arrays import Buffer, Phantom
 from dectool.communicator._neighborhood import _weight
-from dectool.communicator._parcel import Layout, pack, unpack
-from dectool.communicator._rounds import Round, blocks, pairwise
+from dectool.communicator._parcel import Layout, own, pack, unpack
+from dectool.communicator._rounds import Rounds, blocks, pairwise
 from dectool.errors import ArgumentError, ContractError, UnsupportedOperation
 from dectool.kernels import combine, sparse_product
 from dectool.sim._engine import StopRun
@@ -297,25 +297,24 @@ class StackedCommunicator(Communicator):
 
     def _run_rounds(
         self,
-        rounds: Callable[[Any, int, Any], Iterable[Round]],
-        buffer: Buffer,
-        dtype: str,
+        rounds: Rounds,
+        buffers: Sequence[Buffer],
+        dtypes: Sequence[str],
         op: str | None,
         operation: str,
         layout: Layout | None = None,
-        cuts: Any = None,
-    ) -> Buffer:
+        cuts: Sequence[Any] | None = None,
+    ) -> tuple[Buffer, ...]:
         if operation == "barrier":
-            buffer = np.zeros((self.size, 0), np.uint8)
-        self._rows_checked((buffer,), self.size, "ranks")
-        if cuts is None:
-            cuts = blocks(buffer.shape[-1], self.size)
-        itemsize = _itemsize(buffer)
-        data = buffer if isinstance(buffer, Phantom) else buffer.copy()
-        for step in rounds(np.arange(self.size), self.size, cuts):
-            moved = self._clocks.run_round(step, itemsize)
-            if not isinstance(data, Phantom):
-                _move(data, *moved, op if step.reduces else None, dtype)
+            buffers = (np.zeros((self.size, 0), np.uint8),)
+        self._rows_checked(buffers, self.size, "ranks")
+        data = own(tuple(buffers))
+        sizes = [_itemsize(buffer) for buffer in buffers]
+        for steps in self._steps(rounds, np.arange(self.size), buffers, cuts):
+            senders, receivers, segments = self._clocks.run_round(steps, sizes)
+            for d, step, part, dtype in zip(data, steps, segments, dtypes, strict=True):
+                if not isinstance(d, Phantom):
+                    _move(d, senders, receivers, *part, op if step.reduces else None, dtype)
         return data
 
     def _spread(self, buffer: Buffer) -> Buffer:
