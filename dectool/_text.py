@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a sentence that offers the known names nearest to ``name``, or all of them.
+    """Return a sentence that offers the known names nearest to ``name`` in any case, or all.
 
     Example:
         >>> nearest("rign", ["ring", "star"])
         "did you mean 'ring'?"
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    by_lower = {known_name.lower(): known_name for known_name in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
     if close:
-        return f"did you mean {' or '.join(repr(c) for c in close)}?"
+        return f"did you mean {' or '.join(repr(by_lower[c]) for c in close)}?"
     return f"known: {', '.join(names)}"
 
 

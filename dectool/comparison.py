@@ -183,7 +183,7 @@ class Comparison:
 
         The line is the geometric mean over the seeds, record by record, as far as all of them
         go; the band reaches from the smallest to the largest. A color is an algorithm, a dash a
-        topology.
+        topology, a marker a pair of network and compute model.
 
         Args:
             y: Column to draw; entries that are not above 0 are left out.
@@ -235,8 +235,8 @@ class Comparison:
             if isinstance(error, DataError):
                 raise
             raise DataError(
-                f"{os.fspath(path)} is no comparison that Comparison.save wrote "
-                f"({type(error).__name__}: {error}); give the path of one"
+                f"{os.fspath(path)} is no comparison that Comparison.save wrote; give the path "
+                "of one"
             ) from error
 
 

@@ -33,7 +33,7 @@ class History:
             recorded step.
         state: The algorithm's state at the last recorded step: name to array of shape (n, ...),
             or to a number that all ranks share.
-        x0: Starting points, shape (n, *shape).
+        x0: Starting points, shape ``(n, *shape)``.
         status: "completed", "stopped" (the ``stop`` criterion was met) or "diverged".
         about: What was run: algorithm, parameters, problem, topology, backend, seed, network.
     """
@@ -75,7 +75,7 @@ class History:
 
     @property
     def x(self) -> _Array:
-        """The final iterates, shape (n, *shape)."""
+        """The final iterates, shape ``(n, *shape)``."""
         return np.asarray(self.state["x"]).reshape(self.x0.shape)
 
     @property
@@ -189,7 +189,8 @@ class History:
             DataError: The file is no history, or of a later format.
         """
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            # Given the name alone, np.load leaves a broken file open.
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             head = json.loads(arrays.pop("head").tobytes())
             if head["format"] > _FORMAT:
@@ -210,6 +211,5 @@ class History:
         # NumPy and zipfile raise many kinds for a file that is something else.
         except Exception as error:
             raise DataError(
-                f"{os.fspath(path)} is no history that History.save wrote "
-                f"({type(error).__name__}: {error}); give the path of one"
+                f"{os.fspath(path)} is no history that History.save wrote; give the path of one"
             ) from error

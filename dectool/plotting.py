@@ -31,6 +31,7 @@ _LABELS = {
 
 
 _DASHES = ("-", "--", ":", "-.")
+_MARKS = ("", "o", "s", "^", "x")
 
 
 def new_axes() -> Axes:
@@ -68,6 +69,8 @@ def draw_comparison(
     colors = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(r.algorithm for r in runs))}
     graphs = dict.fromkeys(run.topology for run in runs)
     dashes = {name: _DASHES[i % len(_DASHES)] for i, name in enumerate(graphs)}
+    models = dict.fromkeys((run.network, run.compute) for run in runs)
+    marks = {pair: _MARKS[i % len(_MARKS)] for i, pair in enumerate(models)}
     varied = [k for k in ("network", "compute") if len({getattr(run, k) for run in runs}) > 1]
     for group in comparison.groups().values():
         tables = [run.records for run in group if run.records]
@@ -80,7 +83,12 @@ def draw_comparison(
         above = (values > 0).all(axis=0)
         values, along = values[:, above], along[above]
         names = (first.algorithm, first.topology, *(getattr(first, k) for k in varied))
-        style = {"color": colors[first.algorithm], "linestyle": dashes[first.topology]}
+        style: dict[str, Any] = {
+            "color": colors[first.algorithm],
+            "linestyle": dashes[first.topology],
+            "marker": marks[first.network, first.compute],
+            "markevery": max(1, above.size // 8),
+        }
         drawn = {"label": ", ".join(names), **style, **line}
         axes.plot(along, np.exp(np.log(values).mean(axis=0)), **drawn)
         if len(tables) > 1:
@@ -121,6 +129,6 @@ def draw_topology(topology: Topology, ax: Axes | None = None) -> Axes:
         node_color="tab:blue",
         font_color="white",
     )
-    axes.set_title(f"{topology.name}: spectral gap {topology.spectral_gap:.4g}")
+    axes.set_title(f"{topology.name}\nspectral gap {topology.spectral_gap:.4g}", fontsize="medium")
     axes.set_axis_off()
     return axes

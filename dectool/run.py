@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dectool._text import listing, nearest
+from dectool.communicator import Observer, Outcome, Settings, describe_channel
 from dectool.errors import ArgumentError, ArgumentTypeError, ContractError, UnsupportedOperation
 from dectool.topology import Schedule, Topology
 
@@ -93,6 +94,43 @@ def run(
         >>> float(result.values[0][0]), result.messages, result.bytes
         (6.0, 6, 48)
     """
+    outcome = start(
+        program,
+        n,
+        backend=backend,
+        topology=topology,
+        network=network,
+        compute=compute,
+        seed=seed,
+        args=args,
+        ranks_per_node=ranks_per_node,
+        trace=trace,
+    )
+    return Result(
+        values=outcome.values,
+        time=max(outcome.times),
+        times=outcome.times,
+        messages=outcome.messages,
+        bytes=outcome.bytes,
+        trace=outcome.trace,
+    )
+
+
+def start(
+    program: Callable[..., Any],
+    n: int | None,
+    *,
+    backend: str,
+    topology: Topology | Schedule | None,
+    network: NetworkModel | None,
+    compute: ComputeModel | None,
+    seed: int,
+    ranks_per_node: int,
+    args: Sequence[Any] = (),
+    trace: bool = False,
+    observer: Observer | None = None,
+) -> Outcome:
+    """Check the arguments of :func:`run`, choose the backend, and run, with an observer."""
     from dectool.sim import _start
 
     if backend in _PLANNED:
@@ -113,7 +151,7 @@ def run(
             "so write a plain function, without async, await or yield"
         )
     size = _checked_size(n, topology)
-    settings = _start.Settings(
+    settings = Settings(
         size=size,
         topology=topology.at(0) if isinstance(topology, Schedule) else topology,
         schedule=topology if isinstance(topology, Schedule) else None,
@@ -122,22 +160,16 @@ def run(
         seed=_checked_whole("seed", seed, 0),
         local_size=_checked_whole("ranks_per_node", ranks_per_node, 1),
         trace=trace,
+        observer=observer,
     )
     if trace and backend != "sim":
         raise UnsupportedOperation(
             f"trace=True needs single ranks, which backend {backend!r} has not; use backend='sim'"
         )
-    start = _start.run_sim if backend == "sim" else _start.run_stacked
-    outcome = start(program, args, settings)
+    run_it = _start.run_sim if backend == "sim" else _start.run_stacked
+    outcome = run_it(program, args, settings)
     _check_received(outcome.unreceived)
-    return Result(
-        values=outcome.values,
-        time=max(outcome.times),
-        times=outcome.times,
-        messages=outcome.messages,
-        bytes=outcome.bytes,
-        trace=outcome.trace,
-    )
+    return outcome
 
 
 def _checked_size(n: int | None, topology: Any) -> int:
@@ -183,8 +215,6 @@ def _checked_model(name: str, model: Any, kind: str) -> Any:
 
 def _check_received(unreceived: Sequence[tuple[int, int, Any]]) -> None:
     """Refuse a run in which a neighbour operation sent what nobody expected."""
-    from dectool.sim._deadlock import describe_channel
-
     lost = [
         f"from rank {source} to rank {dest} in {describe_channel(channel)}"
         for source, dest, channel in unreceived

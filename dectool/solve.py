@@ -17,7 +17,7 @@ from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.history import History
 from dectool.metrics import COLUMNS, measure
 from dectool.problems import DataProblem, Problem
-from dectool.run import run
+from dectool.run import start as start_run
 from dectool.topology import Schedule, Topology, as_schedule
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def solve(
         network: When messages arrive; default: at once.
         compute: How long a gradient takes; default: no time.
         seed: Seed of everything random.
-        x0: Starting points, shape (n, *shape), or (\*shape,) for all ranks the same; default:
+        x0: Starting points, shape ``(n, *shape)``, or ``shape`` for all ranks the same; default:
             those of the problem (zeros, mostly).
         batch_size: Samples of each stochastic gradient; default: the whole shard. A minibatch is
             drawn from (seed, rank, number of the gradient).
@@ -102,7 +102,7 @@ def solve(
         comm.topology = schedule.at(recorder.first)
         if resume is None:
             state = algorithm.at(0).init(comm, flat[comm.rank], gradient)
-            comm._observe(0, (state, gradient.number), recorder.collect)
+            comm._observe(0, (state, gradient.number))
         else:
             state = State(
                 **{
@@ -114,12 +114,12 @@ def solve(
             comm.topology = schedule.at(k)
             state = algorithm.at(k).step(comm, state, gradient)
             if (k + 1) % record_every == 0 or k + 1 == steps:
-                comm._observe(k + 1, (state, gradient.number), recorder.collect)
+                comm._observe(k + 1, (state, gradient.number))
 
     # Iterates that overflow are reported once, as a divergence.
     quiet = np.errstate(over="ignore", invalid="ignore")
     with progress_bar(progress, algorithm.name, steps) as recorder.advance, quiet:
-        run(
+        start_run(
             program,
             problem.size,
             backend=backend,
@@ -128,6 +128,7 @@ def solve(
             compute=compute,
             seed=seed,
             ranks_per_node=ranks_per_node,
+            observer=recorder,
         )
     recorder.warn(algorithm.name)
     about = {
@@ -164,7 +165,7 @@ class _Gradient:
             if self._batch_size is None:
                 g = self._problem.grad(point, self._comm.rank)
             else:
-                rng = self._comm.rng(f"minibatch {self.number}")
+                rng = self._comm.rng("minibatch", self.number)
                 assert isinstance(self._problem, DataProblem)
                 g = self._problem.sample_grad(point, self._comm.rank, rng, self._batch_size)
         self.number += 1
@@ -184,6 +185,7 @@ class _Recorder:
     ) -> None:
         self._problem = problem
         self._stop = stop
+        self.live = stop is not None
         self._records: list[dict[str, float]] = []
         self._before = resume
         self._offset = dict.fromkeys(("time", "bytes", "messages"), 0.0)

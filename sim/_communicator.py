@@ -6,9 +6,15 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self, final
 
-from dectool.communicator import Channel, Communicator, Observation, Parcel, Pending
+from dectool.communicator import (
+    Channel,
+    Communicator,
+    NeighborPlan,
+    Parcel,
+    Pending,
+    generator,
+)
 from dectool.sim._engine import Engine, Strand
-from dectool.sim._random import generator
 
 _WORLD: Channel = ("world",)
 
@@ -42,6 +48,7 @@ class SimCommunicator(Communicator):
 
     def _reset(self) -> None:
         self._sequence = {}
+        self._counters = {}
         self._groups = {}
         self._plans = {}
 
@@ -68,24 +75,23 @@ class SimCommunicator(Communicator):
         return rank if self._members is None else self._members[rank]
 
     def _post(self, parcel: Parcel, dest: int, channel: Channel) -> None:
-        if self._members is not None:
-            dest = self._members[dest]
-        self._engine.post(self._strand, parcel, (dest,), channel)
-
-    def _post_all(self, parcel: Parcel, dests: Sequence[int], channel: Channel) -> None:
-        if self._members is not None:
-            dests = [self._members[dest] for dest in dests]
-        self._engine.post(self._strand, parcel, dests, channel)
+        key = (self._strand.state.rank, self._world(dest), channel)
+        self._engine.post(self._strand, parcel, (key,))
 
     def _expect(self, source: int, channel: Channel) -> Pending:
-        if self._members is not None:
-            source = self._members[source]
-        return self._engine.expect(self._strand.state, (source,), channel)[0]
+        key = (self._world(source), self._strand.state.rank, channel)
+        return self._engine.expect((key,))[0]
 
-    def _expect_all(self, sources: Sequence[int], channel: Channel) -> Sequence[Pending]:
-        if self._members is not None:
-            sources = [self._members[source] for source in sources]
-        return self._engine.expect(self._strand.state, sources, channel)
+    def _trade(self, parcel: Parcel, plan: NeighborPlan, channel: Channel) -> list[Any]:
+        route = plan.route
+        if route is None or route[0] is not channel:
+            me, world = self._world(self._rank), self._world
+            out = [(me, world(dest), channel) for dest in plan.destinations]
+            into = [(world(source), me, channel) for source in plan.sources]
+            route = plan.route = (channel, out, into)
+        engine, strand = self._engine, self._strand
+        engine.post(strand, parcel, route[1])
+        return engine.wait(strand, engine.expect(route[2]))
 
     def _await(self, pending: Sequence[Pending]) -> list[Any]:
         return self._engine.wait(self._strand, pending)
@@ -133,11 +139,13 @@ class SimCommunicator(Communicator):
         seconds = self._engine.compute.one_rank(state.rank, number, flops)
         self._engine.elapse(self._strand, seconds, "compute")
 
-    def rng(self, purpose: str) -> Any:
-        """Return the generator of (seed, this rank, ``purpose``)."""
+    def rng(self, purpose: str, number: int | None = None) -> Any:
+        """Return the generator of (seed, this rank, ``purpose``), or a fresh numbered one."""
+        if number is not None:
+            return generator(self._seed, self._strand.state.rank, purpose, number)
         if purpose not in self._generators:
             self._generators[purpose] = generator(self._seed, self._strand.state.rank, purpose)
         return self._generators[purpose]
 
-    def _observe(self, step: int, value: Any, collect: Callable[[Observation], bool]) -> None:
-        self._engine.observe(self._strand, step, value, collect)
+    def _observe(self, step: int, value: Any) -> None:
+        self._engine.observe(self._strand, step, value)

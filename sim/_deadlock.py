@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import linecache
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import dectool.communicator
+from dectool.communicator import describe_channel, source_line
 from dectool.sim._mailbox import MISSING
 
 _MOST = 32
-_INSIDE = (
-    Path(__file__).resolve().parent,
-    Path(str(dectool.communicator.__file__)).resolve().parent,
-)
+_ROOM = Path(__file__).resolve().parent
 
 
 def describe(blocked: Sequence[Any], size: int) -> str:
@@ -44,42 +39,5 @@ def _line(strand: Any) -> str:
         sources += f", ... ({len(missing)} in all)"
     return (
         f"  rank {strand.state.rank}{strand.name} at t = {strand.clock:.9g} s waits in "
-        f"{operation} for rank {sources}, at {_source_line(strand.greenlet.gr_frame)}"
+        f"{operation} for rank {sources}, at {source_line(strand.greenlet.gr_frame, _ROOM)}"
     )
-
-
-def describe_channel(channel: Sequence[Any]) -> str:
-    """Return the words for a channel: the operation, and the tag of a message.
-
-    Example:
-        >>> describe_channel(("world", "message", 7))
-        'recv(tag=7)'
-    """
-    for position, part in enumerate(channel):
-        if part == "message":
-            return f"recv(tag={channel[position + 1]})"
-        if part == "exchange":
-            return f"exchange(tag={channel[position + 1]})"
-    names = [part for part in channel if isinstance(part, str) and part != "world"]
-    return names[-1] if names else "a message"
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _source_line(frame: FrameType | None) -> str:
-    """Return file, line, function and text of the first frame outside of the machinery."""
-    last = None
-    for last in _frames(frame):
-        path = Path(last.f_code.co_filename)
-        if not any(inside in path.resolve().parents for inside in _INSIDE):
-            break
-    if last is None:
-        return "an unknown line"
-    name, number = last.f_code.co_filename, last.f_lineno
-    text = linecache.getline(name, number, last.f_globals).strip()
-    shown = f": {text}" if text else ""
-    return f"{name}:{number} in {last.f_code.co_name}{shown}"

@@ -15,7 +15,7 @@ from typing import Any
 import greenlet
 import simpy
 
-from dectool.communicator import Channel, Observation, Parcel, Pending
+from dectool.communicator import Channel, Observation, Observer, Parcel, StopRun
 from dectool.errors import BackendError, DeadlockError, LivelockError
 from dectool.sim._deadlock import describe
 from dectool.sim._mailbox import MISSING, Key, Mailbox, Receipt
@@ -24,10 +24,6 @@ from dectool.sim.network import NetworkModel
 from dectool.sim.trace import Trace
 
 _MOST_POLLS = 10_000
-
-
-class StopRun(BaseException):
-    """Ends the rank that reports the last observation of a run; never seen by programs."""
 
 
 class RankState:
@@ -102,18 +98,26 @@ class Engine:
         network: When messages arrive.
         compute: How long computations take.
         trace: Where to record what happens, or ``None``.
+        observer: Who takes the records of steps, or ``None``.
     """
 
     def __init__(
-        self, size: int, network: NetworkModel, compute: ComputeTimes, trace: Trace | None
+        self,
+        size: int,
+        network: NetworkModel,
+        compute: ComputeTimes,
+        trace: Trace | None,
+        observer: Observer | None,
     ) -> None:
         self.size = size
         self.network = network
         self.compute = compute
         self.trace = trace
+        self._observer = observer
         self.env = simpy.Environment()
         self.ranks = [RankState(rank) for rank in range(size)]
         self._mailbox = Mailbox(network.receive_overhead)
+        self.expect = self._mailbox.take
         self._transfer = network.transfer
         self._serial_send = network.serial_send
         self._serial_receive = network.serial_receive
@@ -250,17 +254,19 @@ class Engine:
             self._suspend()
             strand.waits = None
         clock = before
+        contents = []
         for receipt in pending:
             if receipt.arrival > clock:
                 clock = receipt.arrival
             clock += receipt.overhead
+            contents.append(receipt.content)
         if clock > before:
             strand.clock = clock
             strand.polls = 0
             if self.trace is not None:
                 kind = "background" if strand.name else "wait"
                 self.trace.span(strand.state.rank, kind, before, clock, _label(pending))
-        return [receipt.content for receipt in pending]
+        return contents
 
     def ready(self, strand: Strand, pending: Sequence[Any]) -> bool:
         """Let the other ranks catch up with the strand's clock; tell if all is complete by then."""
@@ -293,13 +299,12 @@ class Engine:
 
     # -- messages ------------------------------------------------------------------------------
 
-    def post(
-        self, strand: Strand, parcel: Parcel, dests: Sequence[int], channel: Channel
-    ) -> None:
+    def post(self, strand: Strand, parcel: Parcel, keys: Sequence[Key]) -> None:
         """Send a parcel from a strand's rank to others in turn, starting at the strand's clock."""
         state = strand.state
         source, nbytes = state.rank, parcel.nbytes
-        for dest in dests:
+        for key in keys:
+            dest = key[1]
             if state.strands > 1:
                 self.catch_up(strand)
             if self._send_overhead:
@@ -311,11 +316,11 @@ class Engine:
             state.messages += 1
             state.bytes += nbytes
             if self._serial_receive:
-                self._take_in((source, dest, channel), parcel, start, arrival)
+                self._take_in(key, parcel, start, arrival)
                 continue
             if self.trace is not None:
-                self.trace.message(source, dest, nbytes, start, arrival, channel)
-            receipt = self._mailbox.put((source, dest, channel), parcel, arrival)
+                self.trace.message(source, dest, nbytes, start, arrival, key[2])
+            receipt = self._mailbox.put(key, parcel, arrival)
             if receipt is not None:
                 self._complete(receipt, parcel, arrival)
 
@@ -352,12 +357,6 @@ class Engine:
             if not strand.missing:
                 self._schedule(strand, strand.wake_at)
 
-    def expect(
-        self, state: RankState, sources: Sequence[int], channel: Channel
-    ) -> Sequence[Pending]:
-        """Match the next parcel from each source on ``channel`` with a receipt."""
-        return self._mailbox.take(sources, state.rank, channel)
-
     def background(self, parent: Strand, name: str, work: Callable[[Strand], Any]) -> Receipt:
         """Start a strand beside its parent; the receipt completes with its result."""
         strand = Strand(parent.state, parent.clock, f" (background {name})")
@@ -372,16 +371,14 @@ class Engine:
 
     # -- observing -----------------------------------------------------------------------------
 
-    def observe(
-        self, strand: Strand, step: int, value: Any, collect: Callable[[Observation], bool]
-    ) -> None:
+    def observe(self, strand: Strand, step: int, value: Any) -> None:
         """Add one rank's value to the observation of a step; hand it over when it is complete."""
         gathering = self._observations.setdefault(step, _Gathering(self.size))
         gathering.add(strand, value)
         if gathering.left:
             return
         del self._observations[step]
-        if collect(gathering.observation(step)):
+        if self._observer is not None and self._observer.collect(gathering.observation(step)):
             self._stopped = True
             if not self._finished.triggered:
                 self._finished.succeed()

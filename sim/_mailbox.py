@@ -1,4 +1,4 @@
-"""Where the two sides of a message meet: the parcel that was sent and the receipt that awaits it."""
+"""Where the two sides of a message meet: a parcel that was sent, a receipt that awaits it."""
 
 from __future__ import annotations
 
@@ -73,11 +73,10 @@ class Mailbox:
         self._append(first, Receipt(key, self._overhead, parcel, arrival))
         return None
 
-    def take(self, sources: Sequence[int], dest: int, channel: Channel) -> list[Receipt]:
-        """Return the next message from each source, complete or not."""
+    def take(self, keys: Sequence[Key]) -> list[Receipt]:
+        """Return the next message with each of the keys, complete or not."""
         receipts = []
-        for source in sources:
-            key = (source, dest, channel)
+        for key in keys:
             receipt = self._first.get(key)
             if receipt is None:
                 receipt = self._first[key] = Receipt(key, self._overhead)

@@ -1,28 +1,12 @@
-"""Random streams: one generator for each (seed, rank, purpose)."""
+"""The random streams of all ranks together."""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 
-from dectool.errors import ArgumentTypeError
-
-
-def generator(seed: int, rank: int, purpose: str) -> np.random.Generator:
-    """Return the generator of (seed, rank, purpose), at its start.
-
-    Example:
-        >>> a, b = generator(0, 1, "noise"), generator(0, 1, "noise")
-        >>> a.random() == b.random()
-        True
-    """
-    if not isinstance(purpose, str):
-        raise ArgumentTypeError(f"rng(purpose={purpose!r}): purpose is a name, such as 'minibatch'")
-    digest = hashlib.sha256(purpose.encode()).digest()
-    key = (rank, int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:8], "little"))
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+from dectool.communicator import generator
 
 
 class StackedGenerator:
@@ -37,8 +21,8 @@ class StackedGenerator:
         (3, 2)
     """
 
-    def __init__(self, seed: int, size: int, purpose: str) -> None:
-        self._generators = [generator(seed, rank, purpose) for rank in range(size)]
+    def __init__(self, seed: int, size: int, purpose: str, number: int | None = None) -> None:
+        self._generators = [generator(seed, rank, purpose, number) for rank in range(size)]
 
     def __getattr__(self, name: str) -> Any:
         methods = [getattr(one, name) for one in self._generators]

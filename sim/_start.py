@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, final, overload
+from typing import Any, final, overload
 
+from dectool.communicator import Outcome, Settings, StopRun
 from dectool.sim._communicator import SimCommunicator
-from dectool.sim._engine import Engine, StopRun, Strand
-from dectool.sim.compute import ComputeModel, ComputeTimes
-from dectool.sim.network import AlphaBeta, NetworkModel
+from dectool.sim._engine import Engine, Strand
+from dectool.sim.compute import ComputeTimes
+from dectool.sim.network import AlphaBeta
 from dectool.sim.stacked import Clocks, StackedCommunicator, unstack_tree
 from dectool.sim.trace import Trace
-
-
-class Outcome(NamedTuple):
-    """What a simulated run left: values, each rank's seconds, counters, the trace."""
-
-    values: Sequence[Any]
-    times: Sequence[float]
-    messages: int
-    bytes: int
-    trace: Trace | None
-    unreceived: Sequence[tuple[int, int, Any]]
-
-
-class Settings(NamedTuple):
-    """How to run: what both simulated backends need to know."""
-
-    size: int
-    topology: Any
-    schedule: Any
-    network: NetworkModel | None
-    compute: ComputeModel | None
-    seed: int
-    local_size: int
-    trace: bool
 
 
 def run_sim(program: Callable[..., Any], args: Sequence[Any], settings: Settings) -> Outcome:
@@ -43,15 +20,25 @@ def run_sim(program: Callable[..., Any], args: Sequence[Any], settings: Settings
     network.check_size(settings.size)
     trace = Trace(settings.size) if settings.trace else None
     compute = ComputeTimes(settings.compute, settings.size, settings.seed)
-    engine = Engine(settings.size, network, compute, trace)
+    engine = Engine(settings.size, network, compute, trace, settings.observer)
 
     def start(strand: Strand) -> Any:
-        comm = SimCommunicator(engine, strand, seed=settings.seed, local_size=settings.local_size)
+        comm = SimCommunicator(
+            engine, strand, seed=settings.seed, local_size=settings.local_size or 1
+        )
         comm._topology, comm._schedule = settings.topology, settings.schedule
         return program(comm, *args)
 
     values = engine.run([start] * settings.size)
-    return Outcome(values, engine.times, engine.messages, engine.bytes, trace, engine.unreceived())
+    return Outcome(
+        values,
+        engine.times,
+        engine.messages,
+        engine.bytes,
+        trace,
+        engine.unreceived(),
+        settings.observer,
+    )
 
 
 def run_stacked(program: Callable[..., Any], args: Sequence[Any], settings: Settings) -> Outcome:
@@ -61,7 +48,12 @@ def run_stacked(program: Callable[..., Any], args: Sequence[Any], settings: Sett
     clocks = Clocks(settings.size, network)
     compute = ComputeTimes(settings.compute, settings.size, settings.seed)
     comm = StackedCommunicator(
-        settings.size, clocks, compute, seed=settings.seed, local_size=settings.local_size
+        settings.size,
+        clocks,
+        compute,
+        seed=settings.seed,
+        local_size=settings.local_size or 1,
+        observer=settings.observer,
     )
     comm._topology, comm._schedule = settings.topology, settings.schedule
     try:
@@ -69,7 +61,15 @@ def run_stacked(program: Callable[..., Any], args: Sequence[Any], settings: Sett
     except StopRun:
         value = None
     values = StackedValues(value, settings.size)
-    return Outcome(values, clocks.time.tolist(), clocks.messages, clocks.bytes, None, ())
+    return Outcome(
+        values,
+        clocks.time.tolist(),
+        clocks.messages,
+        clocks.bytes,
+        None,
+        (),
+        settings.observer,
+    )
 
 
 @final

@@ -63,7 +63,7 @@ class Trace:
         self, source: int, dest: int, nbytes: int, start: float, arrival: float, channel: Any
     ) -> None:
         """Record a message."""
-        from dectool.sim._deadlock import describe_channel
+        from dectool.communicator import describe_channel
 
         operation = describe_channel(channel)
         self.messages.append(MessageRecord(source, dest, nbytes, start, arrival, operation))

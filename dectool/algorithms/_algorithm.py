@@ -84,9 +84,8 @@ class Algorithm(abc.ABC):
 
     def __post_init__(self) -> None:
         """Check the step size."""
-        rate = getattr(self, "lr", None)
-        if rate is not None and not callable(rate):
-            _check_step_size(type(self).__name__, rate)
+        if hasattr(self, "lr") and not callable(self.lr):
+            _check_step_size(type(self).__name__, self.lr)
 
     @property
     def name(self) -> str:

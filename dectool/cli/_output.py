@@ -34,11 +34,9 @@ def number(value: float) -> str:
         >>> number(1234567), number(0.25), number(float("nan"))
         ('1,234,567', '0.25', '-')
     """
-    if isinstance(value, float) and math.isnan(value):
-        return "-"
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.6g}"
+    return "-" if math.isnan(value) else f"{value:.6g}"
 
 
 def check_target(option: str, path: Path | None) -> None:

@@ -166,7 +166,7 @@ def _made(
             if key not in given:
                 raise ArgumentError(f"it needs {key}")
     except ArgumentError as error:
-        raise ArgumentError(f"{what} {text!r}: {error}; an example: {form.example}") from None
+        raise ArgumentError(f"{what} {text!r}: {error} (example: {form.example})") from None
     known = {key: (context or {})[key] for key in form.context}
     return form.make(**{**known, **given})
 
@@ -174,7 +174,7 @@ def _made(
 def _arguments(form: Form, rest: str) -> dict[str, Any]:
     """Return the parameters that a text gives, by position first, then by name."""
     given: dict[str, Any] = {}
-    order = list(form.parameters)
+    order = [key for key in form.parameters if key != "weights"]
     for place, item in enumerate(rest.split(",") if rest else ()):
         key, equals, text = item.partition("=")
         if not equals:
@@ -182,7 +182,7 @@ def _arguments(form: Form, rest: str) -> dict[str, Any]:
                 raise ArgumentError(f"{item!r} is one value too many")
             key, text = order[place], item
         if key not in form.parameters:
-            known = nearest(key, order) if order else "it takes none"
+            known = nearest(key, form.parameters) if form.parameters else "it takes none"
             raise ArgumentError(f"there is no {key!r}; {known}")
         if key in given:
             raise ArgumentError(f"{key} is given twice")
@@ -203,7 +203,7 @@ def _per_rank(text: str, rest: str) -> sim.PerRank:
         }
     except ArgumentError as error:
         example = "per_rank:3=10,base=constant:1e-3"
-        raise ArgumentError(f"compute {text!r}: {error}; an example: {example}") from None
+        raise ArgumentError(f"compute {text!r}: {error} (example: {example})") from None
     return sim.PerRank(factors, compute(base or None))
 
 
@@ -259,7 +259,7 @@ def _random_matching(n: int, weights: str | None, graph: str, seed: int = 0) -> 
 
 
 def _graph(make: Callable[..., Graph], example: str, *required: str, **parameters: Convert) -> Form:
-    read = {**parameters, "weights": str}
+    read: dict[str, Convert] = {**parameters, "weights": str}
     return Form(make, read, example, required, ("n", "weights"))
 
 
@@ -332,11 +332,17 @@ _COMPUTES = {
     # Read by _per_rank; it is here for the names that are offered.
     "per_rank": Form(sim.PerRank, {}, "per_rank:3=10,base=constant:1e-3"),
 }
+_EMPTY: dict[str, Convert] = {"allow_empty": _yes_or_no}
 _PARTITIONS = {
-    "contiguous": Form(cuts.Contiguous, {}, "contiguous"),
-    "shuffled": Form(cuts.Shuffled, {"seed": whole}, "shuffled:seed=1", context=("seed",)),
-    "by_class": Form(cuts.ByClass, {"classes_per_rank": whole}, "by_class:2"),
+    "contiguous": Form(cuts.Contiguous, _EMPTY, "contiguous"),
+    "shuffled": Form(
+        cuts.Shuffled, {"seed": whole, **_EMPTY}, "shuffled:seed=1", context=("seed",)
+    ),
+    "by_class": Form(cuts.ByClass, {"classes_per_rank": whole, **_EMPTY}, "by_class:2"),
     "dirichlet": Form(
-        cuts.Dirichlet, {"alpha": real, "seed": whole}, "dirichlet:0.1", context=("seed",)
+        cuts.Dirichlet,
+        {"alpha": real, "seed": whole, **_EMPTY},
+        "dirichlet:0.1,allow_empty=true",
+        context=("seed",),
     ),
 }

@@ -8,8 +8,19 @@ from dectool.communicator._core import (
     Pending as Pending,
 )
 from dectool.communicator._groups import GroupOperations
+from dectool.communicator._job import (
+    Observer as Observer,
+    Outcome as Outcome,
+    Settings as Settings,
+    StopRun as StopRun,
+)
 from dectool.communicator._neighborhood import NeighborhoodOperations, NeighborPlan as NeighborPlan
 from dectool.communicator._parcel import Parcel as Parcel
+from dectool.communicator._random import generator as generator
+from dectool.communicator._report import (
+    describe_channel as describe_channel,
+    source_line as source_line,
+)
 from dectool.communicator._request import Request as Request
 
 __all__ = ["Communicator", "Request"]

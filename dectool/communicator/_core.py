@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -39,6 +41,7 @@ class CommunicatorCore(abc.ABC):
     _topology: Topology | None
     _schedule: Schedule | None
     _sequence: dict[str, int]
+    _counters: dict[str, tuple[Channel, Iterator[int]]]
 
     # -- identity ------------------------------------------------------------------------------
 
@@ -157,15 +160,6 @@ class CommunicatorCore(abc.ABC):
     def _expect(self, source: int, channel: Channel) -> Pending:
         """Announce the receipt of the next parcel from ``source`` on ``channel``."""
 
-    def _post_all(self, parcel: Parcel, dests: Sequence[int], channel: Channel) -> None:
-        """Send a parcel to several ranks, one after the other; overridden for speed only."""
-        for dest in dests:
-            self._post(parcel, dest, channel)
-
-    def _expect_all(self, sources: Sequence[int], channel: Channel) -> Sequence[Pending]:
-        """Announce a receipt from each of several ranks; overridden for speed only."""
-        return [self._expect(source, channel) for source in sources]
-
     @abc.abstractmethod
     def _await(self, pending: Sequence[Pending]) -> list[Any]:
         """Block until all are complete; return their parcels (or background results)."""
@@ -189,6 +183,14 @@ class CommunicatorCore(abc.ABC):
     @abc.abstractmethod
     def _context(self) -> Channel:
         """First parts of every channel of this communicator."""
+
+    def _numbered(self, operation: str) -> tuple[Channel, int]:
+        """Return the channel of an operation, and how often it was used before."""
+        counter = self._counters.get(operation)
+        if counter is None:
+            counter = _shared_channel(self._context, operation), itertools.count()
+            self._counters[operation] = counter
+        return counter[0], next(counter[1])
 
     def _next_sequence(self, operation: str) -> int:
         number = self._sequence.get(operation, 0)
@@ -339,11 +341,16 @@ class CommunicatorCore(abc.ABC):
         """Let the time of one computation pass, by the compute model."""
 
     @abc.abstractmethod
-    def rng(self, purpose: str) -> Any:
+    def rng(self, purpose: str, number: int | None = None) -> Any:
         """Return the random generator of (seed, this rank, ``purpose``); the same each call.
 
         With ``"stacked"`` it draws for every rank, with the rank axis in front, exactly what
         each rank's own generator draws on the other backends.
+
+        Args:
+            purpose: A name, such as "minibatch"; purposes are independent of each other.
+            number: If given, a fresh generator of (seed, rank, purpose, number), which is not
+                kept: a run that is resumed at a step can draw what it would have drawn.
 
         Returns:
             A ``numpy.random.Generator`` (or its stacked form).
@@ -379,11 +386,11 @@ class CommunicatorCore(abc.ABC):
     # -- recording -----------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def _observe(self, step: int, value: Any, collect: Callable[[Observation], bool]) -> None:
-        """Gather ``value`` from all ranks outside of time; ``collect`` gets it once.
+    def _observe(self, step: int, value: Any) -> None:
+        """Hand ``value`` of step ``step`` to the run's observer, from all ranks, outside of time.
 
-        Neither clocks nor counters move, and no rank waits for another. The run ends, without
-        an error, when ``collect`` returns true.
+        Neither clocks nor counters move, and a simulated rank waits for no other. The run ends,
+        without an error, when the observer says so.
         """
 
 
@@ -410,6 +417,12 @@ class Observation:
         self.time = time
         self.messages = messages
         self.bytes = bytes
+
+
+@lru_cache(maxsize=1024)
+def _shared_channel(context: Channel, operation: str) -> Channel:
+    """Return one object for all ranks, so that a look-up need not compare what is in it."""
+    return (*context, operation)
 
 
 def _nothing(parcels: Sequence[Parcel]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from dectool.communicator._core import CommunicatorCore
+from dectool.communicator._core import Channel, CommunicatorCore
 from dectool.communicator._parcel import (
     Buffer,
     Layout,
@@ -30,7 +31,7 @@ from dectool.kernels import scale
 from dectool.topology import Topology
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NeighborPlan:
     """What one rank sends, receives and weighs in a neighbour operation.
 
@@ -41,6 +42,7 @@ class NeighborPlan:
         place: Position of this rank's own value in the sum, or ``None`` when it has no weight.
         factors: By what the value for each destination is scaled (or ``None``); empty where
             none is.
+        route: Room for what a backend works out once for all calls with this plan.
     """
 
     destinations: tuple[int, ...]
@@ -48,6 +50,7 @@ class NeighborPlan:
     weights: tuple[float, ...]
     place: int | None
     factors: tuple[float | None, ...] = ()
+    route: Any = None
 
 
 Weights = Mapping[int, float] | Sequence[int]
@@ -344,20 +347,28 @@ class NeighborhoodOperations(CommunicatorCore):
         return Request(self, pending, finish)
 
     def _neighbor_allreduce(self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any) -> Any:
-        parcel, pending = self._swap(buffers, layout, plan, "neighbor_allreduce")
-        return unpack(self._reduce(parcel, self._await(pending), plan), layout)
+        if plan.factors:
+            return self._start_neighbor_allreduce(buffers, layout, plan).wait()
+        channel, number = self._numbered("neighbor_allreduce")
+        parcel = Parcel(own(buffers), layout, number)
+        return unpack(self._reduce(parcel, self._trade(parcel, plan, channel), plan), layout)
+
+    def _trade(self, parcel: Parcel, plan: NeighborPlan, channel: Channel) -> list[Any]:
+        """Send to all destinations and await all sources; to be overridden for speed only."""
+        for dest in plan.destinations:
+            self._post(parcel, dest, channel)
+        return self._await([self._expect(source, channel) for source in plan.sources])
 
     def _swap(
         self, buffers: tuple[Buffer, ...], layout: Layout | None, plan: NeighborPlan, operation: str
-    ) -> tuple[Parcel, Sequence[Any]]:
+    ) -> tuple[Parcel, list[Any]]:
         """Send one's own value to all destinations and announce the receipts."""
-        channel = (*self._context, operation)
-        parcel = self._owned(buffers, layout, self._next_sequence(operation))
-        if not plan.factors:
-            self._post_all(parcel, plan.destinations, channel)
-        for dest, factor in zip(plan.destinations, plan.factors, strict=False):
+        channel, number = self._numbered(operation)
+        parcel = self._owned(buffers, layout, number)
+        factors = plan.factors or (None,) * len(plan.destinations)
+        for dest, factor in zip(plan.destinations, factors, strict=True):
             self._post(parcel if factor is None else _scaled(parcel, factor, layout), dest, channel)
-        return parcel, self._expect_all(plan.sources, channel)
+        return parcel, [self._expect(source, channel) for source in plan.sources]
 
     def _reduce(
         self, parcel: Parcel, received: Sequence[Parcel], plan: NeighborPlan
@@ -368,7 +379,9 @@ class NeighborhoodOperations(CommunicatorCore):
                 self._check_agreement(parcel, other, plan.sources[position])
         reduced = []
         for index, dtype in enumerate(layout.dtypes if layout is not None else ("float64",)):
-            rows = [other.buffers[index] for other in received]
+            rows = []
+            for other in received:  # a comprehension would cost more than the loop it saves
+                rows.append(other.buffers[index])  # noqa: PERF401
             if plan.place is not None:
                 rows.insert(plan.place, parcel.buffers[index])
             if rows:
@@ -416,8 +429,7 @@ class NeighborhoodOperations(CommunicatorCore):
     ) -> Request[Any]:
         self._check_edges(buffers, len(plan.destinations), "out-neighbors")
         operation = "neighbor_alltoall"
-        channel = (*self._context, operation)
-        sequence = self._next_sequence(operation)
+        channel, sequence = self._numbered(operation)
         for position, dest in enumerate(plan.destinations):
             rows = tuple(row(buffer, position) for buffer in buffers)
             self._post(self._owned(rows, layout, sequence), dest, channel)
@@ -537,12 +549,18 @@ class NeighborhoodOperations(CommunicatorCore):
         )
 
 
+@lru_cache(maxsize=4096)
+def _shared(weights: tuple[float, ...]) -> tuple[float, ...]:
+    """Return one object for equal weights: those of thousands of ranks would not fit a cache."""
+    return weights
+
+
 def _plan_of(topology: Topology, rank: int) -> NeighborPlan:
     sources, weights = topology.row(rank)
     return NeighborPlan(
         destinations=tuple(topology.out_neighbors(rank)),
         sources=tuple(source for source in sources if source != rank),
-        weights=tuple(weights),
+        weights=_shared(tuple(weights)),
         place=sources.index(rank) if rank in sources else None,
     )
 

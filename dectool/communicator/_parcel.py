@@ -169,9 +169,10 @@ def unpack(
             behind the lead axes must stay.
     """
     if layout.numpy_shape is not None and reshape is None:
-        shape = (*lead_shape, *layout.numpy_shape)
         only: Any = buffers[0]
-        return only if only.shape == shape else only.reshape(shape)
+        if len(layout.numpy_shape) == 1:
+            return only
+        return only.reshape((*lead_shape, *layout.numpy_shape))
     pieces: list[Any] = [None] * len(layout.leaves)
     for buffer, (_, members) in zip(buffers, layout.groups, strict=True):
         start = 0

@@ -9,14 +9,22 @@ from typing import Any, ClassVar, NoReturn, Self, final
 import numpy as np
 import scipy.sparse as sp
 
-from dectool.communicator import Channel, Communicator, Observation, Parcel, Pending, Request
+from dectool.communicator import (
+    Channel,
+    Communicator,
+    Observation,
+    Observer,
+    Parcel,
+    Pending,
+    Request,
+    StopRun,
+)
 from dectool.communicator._arrays import Buffer, Phantom
 from dectool.communicator._neighborhood import _weight
 from dectool.communicator._parcel import Layout, own, pack, unpack
 from dectool.communicator._rounds import Rounds, blocks, pairwise
 from dectool.errors import ArgumentError, ContractError, UnsupportedOperation
 from dectool.kernels import combine, sparse_product
-from dectool.sim._engine import StopRun
 from dectool.sim._random import StackedGenerator
 from dectool.sim.compute import ComputeTimes
 from dectool.sim.stacked._clocks import Clocks, Edges
@@ -54,22 +62,32 @@ class StackedCommunicator(Communicator):
         compute: How long computations take.
         seed: Seed of the run.
         local_size: Ranks on one node.
+        observer: Who takes the records of steps, or ``None``.
     """
 
     backend: ClassVar[str] = "stacked"
 
     def __init__(
-        self, size: int, clocks: Clocks, compute: ComputeTimes, *, seed: int, local_size: int
+        self,
+        size: int,
+        clocks: Clocks,
+        compute: ComputeTimes,
+        *,
+        seed: int,
+        local_size: int,
+        observer: Observer | None = None,
     ) -> None:
         self._rank = all_ranks(size)
         self._clocks = clocks
         self._computes = compute
         self._computations = 0
         self._seed = seed
+        self._observer = observer
         self._local_size = local_size
         self._topology = None
         self._schedule = None
         self._sequence = {}
+        self._counters = {}
         self._groups = {}
         self._stacked_plans: dict[int, tuple[Topology, StackedPlan]] = {}
         self._generators: dict[str, StackedGenerator] = {}
@@ -473,13 +491,15 @@ class StackedCommunicator(Communicator):
         self._computations = number + 1
         self._clocks.advance(self._computes.all_ranks(number, flops))
 
-    def rng(self, purpose: str) -> Any:
+    def rng(self, purpose: str, number: int | None = None) -> Any:
         """Return what draws from every rank's generator of (seed, rank, ``purpose``) at once."""
+        if number is not None:
+            return StackedGenerator(self._seed, self.size, purpose, number)
         if purpose not in self._generators:
             self._generators[purpose] = StackedGenerator(self._seed, self.size, purpose)
         return self._generators[purpose]
 
-    def _observe(self, step: int, value: Any, collect: Callable[[Observation], bool]) -> None:
+    def _observe(self, step: int, value: Any) -> None:
         observation = Observation(
             step,
             value,
@@ -488,7 +508,7 @@ class StackedCommunicator(Communicator):
             messages=self._clocks.messages,
             bytes=self._clocks.bytes,
         )
-        if collect(observation):
+        if self._observer is not None and self._observer.collect(observation):
             raise StopRun
 
 

@@ -1,0 +1,193 @@
+"""``dectool solve``: an algorithm on a problem."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dectool
+from dectool import algorithms
+from dectool._text import nearest
+from dectool.cli import _options as options, _problems, _specs as specs
+from dectool.cli._errors import FAILED
+from dectool.cli._output import check_target, console, new_figure, number, save_figure
+from dectool.errors import ArgumentError
+from dectool.problems import Averaging, Problem
+
+_RANKS = 16
+_DRAWN = ("gap", "distance", "consensus_error")
+
+
+def solve(
+    algorithm: Annotated[
+        str, typer.Argument(help=f"One of {', '.join(algorithms.ALGORITHMS)}.", metavar="ALGORITHM")
+    ],
+    lr: Annotated[
+        float | None,
+        typer.Option(help="Step size; default: 1 / (2 L_max).", show_default=False),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of the algorithm."),
+    ] = None,
+    problem: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="breast_cancer, digits, quadratic:d=10,kappa=10, averaging:d=10, or a FILE.csv or "
+            "FILE.libsvm; default: breast_cancer, averaging where no gradient is used.",
+            show_default=False,
+        ),
+    ] = None,
+    topology: options.Graph = "ring",
+    weights: options.Weights = None,
+    n: options.Ranks = None,
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps.")] = 500,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=LIMIT", help="Stop when every metric named is so low."),
+    ] = None,
+    backend: options.Backend = "stacked",
+    network: options.Network = None,
+    compute: options.Compute = None,
+    seed: options.Seed = 0,
+    loss: Annotated[
+        str,
+        typer.Option(help="logistic, softmax, least_squares, or auto: by the labels."),
+    ] = "auto",
+    l2: Annotated[float, typer.Option(help="Factor of the L2 term.")] = 0.1,
+    partition: Annotated[
+        str,
+        typer.Option(metavar="SPEC", help="contiguous, shuffled, by_class:2, dirichlet:0.1."),
+    ] = "contiguous",
+    objective: Annotated[
+        str, typer.Option(help="mean_of_means or weighted, where shards differ in size.")
+    ] = "mean_of_means",
+    bias: Annotated[bool, typer.Option(help="Add a constant feature.")] = True,
+    standardize: Annotated[
+        bool, typer.Option(help="Bring features to mean 0 and deviation 1.")
+    ] = True,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Samples of a gradient; default: all.", show_default=False),
+    ] = None,
+    record_every: Annotated[int, typer.Option(metavar="N", help="Steps between records.")] = 1,
+    ranks_per_node: options.RanksPerNode = 1,
+    check: Annotated[
+        bool, typer.Option(help="Refuse a topology that the algorithm's theory does not allow.")
+    ] = True,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Go on from a saved history.", show_default=False),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the history (npz).", show_default=False),
+    ] = None,
+    plot: options.Plot = None,
+    progress: Annotated[
+        bool | None,
+        typer.Option(help="Show a progress bar; default: on a terminal.", show_default=False),
+    ] = None,
+    debug: options.Debug = False,
+) -> None:
+    """Solve a problem with ALGORITHM on N ranks (16 unless -n or the topology says)."""
+    check_target("--save", save)
+    check_target("--plot", plot)
+    figure = None if plot is None else new_figure(plot, 7, 5)
+    kind = _kind(algorithm)
+    graph = specs.topology(topology, n, weights=weights, default=_RANKS)
+    choices = _problems.Choices(loss, l2, partition, objective, bias, standardize, seed)
+    name = problem or ("breast_cancer" if kind.uses_gradient else "averaging")
+    task = _problems.build(name, graph.size, choices)
+    chosen = _algorithm(kind, lr, settings or [], task)
+    history = dectool.solve(
+        chosen,
+        task,
+        topology=graph,
+        steps=steps,
+        backend=backend,
+        network=specs.network(network),
+        compute=specs.compute(compute),
+        seed=seed,
+        batch_size=batch_size,
+        record_every=record_every,
+        stop=specs.assignments("--stop", stop, specs.real) if stop else None,
+        check=check,
+        progress=progress,
+        resume=None if resume is None else dectool.History.load(resume),
+        ranks_per_node=ranks_per_node,
+    )
+    _show(history, f"{chosen} on {graph.name}, {backend}", repr(task))
+    out = console()
+    if save is not None:
+        out.print(f"history: {history.save(save)}")
+    if plot is not None and figure is not None:
+        axes = figure.subplots()
+        for metric in _DRAWN:
+            history.plot(metric, ax=axes, label=metric)
+        axes.set_ylabel("")
+        axes.set_title(f"{chosen} on {graph.name}", fontsize="medium")
+        save_figure(figure, plot)
+        out.print(f"picture: {plot}")
+    if history.status == "diverged":
+        raise typer.Exit(FAILED)
+
+
+def _kind(name: str) -> type[algorithms.Algorithm]:
+    by_lower = {known.lower(): kind for known, kind in algorithms.ALGORITHMS.items()}
+    kind = by_lower.get(name.lower())
+    if kind is None:
+        known = nearest(name, algorithms.ALGORITHMS)
+        raise ArgumentError(f"algorithm {name!r} is unknown; {known}")
+    return kind
+
+
+def _algorithm(
+    kind: type[algorithms.Algorithm], lr: float | None, settings: list[str], problem: Problem
+) -> algorithms.Algorithm:
+    """Return the algorithm with its parameters; a step size that was not given is 1/(2 L_max)."""
+    parameters: dict[str, Any] = specs.assignments("--set", settings, specs.value)
+    takes_lr = any(field.name == "lr" for field in dataclasses.fields(kind))
+    if lr is not None:
+        parameters["lr"] = lr
+    elif takes_lr and "lr" not in parameters:
+        parameters["lr"] = float(f"{0.5 / problem.L_max:.6g}")
+    if not kind.uses_gradient and not isinstance(problem, Averaging):
+        raise ArgumentError(
+            f"{kind.__name__} uses no gradient: it averages what the ranks start with, which is "
+            f"zero for {problem.name}; leave --problem out, or use --problem averaging"
+        )
+    return algorithms.get(kind.__name__, **parameters)
+
+
+def _show(history: dectool.History, title: str, problem: str) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    last = history.last
+    rank = int(last["worst_rank"])
+    rows = {
+        "status": history.status,
+        "step": number(history.step),
+        "time": f"{number(last['time'])} s",
+        "messages": number(int(last["messages"])),
+        "bytes": number(int(last["bytes"])),
+        "objective": number(last["objective"]),
+        "gap": number(last["gap"]),
+        "gradient norm": number(last["grad_norm"]),
+        "consensus error": number(last["consensus_error"]),
+        "distance to x*": number(last["distance"]),
+        "worst rank": f"{rank}, at {number(last['worst_distance'])} from x*",
+        "rate per step": number(history.rate()),
+    }
+    table = Table(title=escape(title), title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_row("problem", escape(problem))
+    for name, text in rows.items():
+        table.add_row(name, text)
+    console().print(table)
