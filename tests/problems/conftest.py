@@ -29,7 +29,7 @@ def _make(kind: str, n: int, d: int, seed: int = 0, **options: object) -> proble
         return problems.Quadratic(rng.uniform(0.5, 3, (n, d)), rng.standard_normal((n, d)))
     if kind == "full":
         root = rng.standard_normal((n, d, d))
-        H = root + root.transpose(0, 2, 1) + 4 * np.sqrt(d) * np.eye(d)
+        H = root @ root.transpose(0, 2, 1) + 0.5 * np.eye(d)
         return problems.Quadratic(H, rng.standard_normal((n, d)))
     m = options.pop("m", 3 * n + 2)
     A = rng.standard_normal((m, d))
