@@ -95,19 +95,19 @@ def installed(module: str) -> bool:
     return find_spec(module) is not None
 
 
-def show(title: str, rows: Sequence[Row], *, unit: str, notes: Sequence[str] = ()) -> None:
+def show(title: str, rows: Sequence[Row], *, notes: Sequence[str] = ()) -> None:
     """Print rows as a table."""
     table = Table(title=title, title_justify="left", caption="\n".join(notes) or None)
     table.caption_justify = "left"
-    table.add_column("case")
-    for header in (f"ours [{unit}]", f"rival [{unit}]", "ratio"):
-        table.add_column(header.replace("[", "\\["), justify="right")
+    table.add_column("case; rival", ratio=1)
+    for header in ("ours", "rival", "ratio"):
+        table.add_column(header, justify="right", no_wrap=True)
     table.add_column("budget")
     table.add_column("ok")
     for row in rows:
         table.add_row(
             row.case,
-            f"{row.ours:,.4g}" if row.ours < 1000 else f"{row.ours:,.0f}",
+            _number(row.ours),
             _number(row.rival),
             "" if row.ratio is None else f"{row.ratio:.2f}",
             row.budget or "",
@@ -135,7 +135,7 @@ def main(
     with Progress(transient=True, disable=not sys.stdout.isatty()) as progress:
         task = progress.add_task(title, total=None)
         rows, notes = measure(lambda what: progress.update(task, description=what))
-    show(title, rows, unit=unit, notes=notes)
+    show(f"{title}, in {unit}", rows, notes=notes)
     if file is not None:
         temporary = file.with_name(f".{file.name}.part")
         temporary.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")

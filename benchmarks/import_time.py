@@ -26,7 +26,11 @@ def in_fresh_process(statement: str) -> Callable[[], object]:
 def measure(tell: Callable[[str], None]) -> tuple[list[Row], list[str]]:
     tell(OURS)
     seconds = interleaved(
-        {"start": in_fresh_process("pass"), OURS: in_fresh_process(OURS), RIVAL: in_fresh_process(RIVAL)},
+        {
+            "start": in_fresh_process("pass"),
+            OURS: in_fresh_process(OURS),
+            RIVAL: in_fresh_process(RIVAL),
+        },
         repetitions=15,
         timer=children_seconds,
     )

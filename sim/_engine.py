@@ -55,12 +55,12 @@ class Strand:
     """One line of execution of a rank, with its own clock: the program, or a background task."""
 
     __slots__ = (
-        "callbacks",
         "clock",
         "greenlet",
         "missing",
         "name",
         "polls",
+        "resume",
         "state",
         "waits",
         "wake",
@@ -73,7 +73,7 @@ class Strand:
         self.name = name
         self.greenlet: greenlet.greenlet
         self.wake: _Call
-        self.callbacks: list[Callable[[Any], Any]]
+        self.resume: Callable[[Any], Any]
         self.missing = 0
         self.wake_at = 0.0
         self.waits: Sequence[Any] | None = None
@@ -132,6 +132,8 @@ class Engine:
         self._messages_taken = 0
         self._stopped = False
         self._grad = True
+        self._latest: _Call | None = None
+        self._latest_at = 0.0
         self._hub = greenlet.getcurrent()
 
     # -- running -------------------------------------------------------------------------------
@@ -170,8 +172,8 @@ class Engine:
         strand.greenlet = greenlet.greenlet(body, parent=self._hub)
         # Without a copy, what the caller set with np.errstate would not hold in the programs.
         strand.greenlet.gr_context = contextvars.copy_context()
-        strand.callbacks = [strand.greenlet.switch]
-        strand.wake = _Call(self.env, strand.callbacks)
+        strand.resume = strand.greenlet.switch
+        strand.wake = _Call(self.env, [])
         strand.state.strands += 1
         self._strands.add(strand)
         self._schedule(strand, strand.clock)
@@ -222,8 +224,14 @@ class Engine:
     # -- waiting -------------------------------------------------------------------------------
 
     def _schedule(self, strand: Strand, at: float) -> None:
-        # A strand waits for one thing at a time, so its event is free; SimPy took the callbacks.
-        strand.wake.callbacks = strand.callbacks
+        latest = self._latest
+        if at == self._latest_at and latest is not None and latest.callbacks is not None:
+            # Ranks in step wake at one time: SimPy's queue need not sort them.
+            latest.callbacks.append(strand.resume)
+            return
+        # A strand waits for one thing at a time, so its event is free again.
+        self._latest, self._latest_at = strand.wake, at
+        strand.wake.callbacks = [strand.resume]
         delay = at - self.env.now
         self.env.schedule(strand.wake, delay=delay if delay > 0.0 else 0.0)
 
@@ -343,6 +351,7 @@ class Engine:
                 self._complete(receipt, parcel, complete)
 
         self._incoming[number] = come_in
+        self._latest = None  # what is scheduled from here on comes after this message
         delay = first - self.env.now
         self.env.schedule(_Call(self.env, [come_in]), delay=delay if delay > 0.0 else 0.0)
 

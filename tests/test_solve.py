@@ -79,7 +79,7 @@ def same_records(a, b, columns=COLUMNS):
         ({"steps": "10"}, ValueError, ["steps='10' must be an integer"]),
         ({"record_every": 0}, ValueError, ["record_every=0 must be an integer, at least 1"]),
         ({"backend": "stcked"}, ValueError, ["backend='stcked'", "did you mean 'stacked'"]),
-        ({"backend": "mpi"}, NotImplementedError, ["backend 'mpi'", "'stacked', 'sim'"]),
+        ({"backend": "nccl"}, NotImplementedError, ["backend 'nccl'", "'stacked', 'sim', 'mpi'"]),
         ({"network": 1e9}, TypeError, ["network is 1000000000.0", "AlphaBeta("]),
         ({"compute": 1e-3}, TypeError, ["compute is 0.001", "Exponential("]),
         ({"network": Constant(1.0)}, TypeError, ["network is Constant(seconds=1.0)"]),

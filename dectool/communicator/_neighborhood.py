@@ -374,20 +374,22 @@ class NeighborhoodOperations(CommunicatorCore):
         self, parcel: Parcel, received: Sequence[Parcel], plan: NeighborPlan
     ) -> list[Buffer]:
         layout, sequence = parcel.layout, parcel.sequence
-        for position, other in enumerate(received):
+        terms: list[tuple[Buffer, ...]] = []
+        for other in received:
             if other.layout is not layout or other.sequence != sequence:
-                self._check_agreement(parcel, other, plan.sources[position])
+                self._check_agreement(parcel, other, plan.sources[len(terms)])
+            terms.append(other.buffers)
+        if plan.place is not None:
+            terms.insert(plan.place, parcel.buffers)
+        weights = plan.weights
+        if not terms:
+            terms, weights = [parcel.buffers], (0.0,)
         reduced = []
         for index, dtype in enumerate(layout.dtypes if layout is not None else ("float64",)):
-            rows = []
-            for other in received:  # a comprehension would cost more than the loop it saves
-                rows.append(other.buffers[index])  # noqa: PERF401
-            if plan.place is not None:
-                rows.insert(plan.place, parcel.buffers[index])
-            if rows:
-                reduced.append(average(plan.weights, rows, dtype))
-            else:
-                reduced.append(average((0.0,), (parcel.buffers[index],), dtype))
+            column = []
+            for buffers in terms:  # here, a comprehension costs more than it saves
+                column.append(buffers[index])  # noqa: PERF401
+            reduced.append(average(weights, column, dtype))
         return reduced
 
     def _check_agreement(self, mine: Parcel, other: Parcel, source: int) -> None:

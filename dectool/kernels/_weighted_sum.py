@@ -15,6 +15,14 @@ import scipy.sparse as sp
 
 from dectool.kernels._casts import narrow, widen
 
+_csr_matvecs: Callable[..., None] | None
+try:
+    from scipy.sparse import _sparsetools
+
+    _csr_matvecs = _sparsetools.csr_matvecs
+except (ImportError, AttributeError):  # it is private, so it may go
+    _csr_matvecs = None
+
 _Array = np.ndarray[Any, Any]
 
 _PLAIN = frozenset({"float64", "float32", "float128", "longdouble"})
@@ -40,13 +48,13 @@ def weighted_sum(weights: Sequence[float], buffers: Sequence[_Array], dtype: str
     plain = dtype in _PLAIN
     first = buffers[0] if plain else widen(buffers[0], dtype)
     factors, zero = _scalars(tuple(weights), first.dtype)
-    total = np.multiply(first, factors[0])
+    total = first * factors[0]
     total += zero
     product: _Array | None = None
     for index in range(1, len(buffers)):
         buffer = buffers[index] if plain else widen(buffers[index], dtype)
         if product is None:
-            product = np.multiply(buffer, factors[index])
+            product = buffer * factors[index]
         else:
             np.multiply(buffer, factors[index], product)
         total += product
@@ -136,13 +144,32 @@ def sparse_product(matrix: sp.csr_array, stacked: _Array, dtype: str) -> _Array:
         >>> sparse_product(sp.csr_array([[0.5, 0.5]]), np.array([[1.0], [4.0]]), "float64")
         array([[2.5]])
     """
-    wide = np.ascontiguousarray(widen(stacked, dtype))
+    plain = dtype in _PLAIN
+    wide = stacked if plain else widen(stacked, dtype)
+    if not wide.flags.c_contiguous:
+        wide = np.ascontiguousarray(wide)
     if matrix.dtype != wide.dtype:
         matrix = sp.csr_array(
             (matrix.data.astype(wide.dtype), matrix.indices, matrix.indptr), shape=matrix.shape
         )
-    product = matrix @ wide if _rounds_products() else _by_columns(matrix, wide)
-    return narrow(product, dtype)
+    product: _Array = _times(matrix, wide) if _rounds_products() else _by_columns(matrix, wide)
+    return product if plain else narrow(product, dtype)
+
+
+def _times(matrix: sp.csr_array, wide: _Array) -> _Array:
+    """Return ``matrix @ wide`` without SciPy's checks, which take longer than a small product."""
+    if _csr_matvecs is None:
+        checked: _Array = matrix @ wide
+        return checked
+    (rows, columns), (given, width) = matrix.shape, wide.shape
+    if given != columns:
+        raise ValueError(f"matrix has {columns} columns, but the array {given} rows")
+    product = np.zeros((rows, width), wide.dtype)
+    _csr_matvecs(
+        rows, columns, width, matrix.indptr, matrix.indices, matrix.data, wide.ravel(),
+        product.ravel(),
+    )  # fmt: skip
+    return product
 
 
 @cache
@@ -152,7 +179,7 @@ def _rounds_products() -> bool:
     matrix = sp.csr_array(np.array([[1.0, 1.0 + tiny]]))
     inexact = np.array([[-(1.0 + 2 * tiny)] * 8, [1.0 + tiny] * 8])
     rounded = -(1.0 + 2 * tiny) + float((1.0 + tiny) * (1.0 + tiny))
-    both = [matrix @ inexact, (matrix @ inexact[:, :1])]
+    both = [_times(matrix, inexact), _times(matrix, np.ascontiguousarray(inexact[:, :1]))]
     return all(bool((result == rounded).all()) for result in both)
 
 

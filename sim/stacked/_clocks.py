@@ -109,9 +109,10 @@ class Clocks:
         Returns:
             Times in seconds, shape (n,), or ``None`` where no clock changes.
         """
-        self.messages += len(edges)
-        self.bytes += int(np.sum(nbytes)) if np.ndim(nbytes) else int(nbytes) * len(edges)
-        if self._trivial or not len(edges):
+        count = len(edges)
+        self.messages += count
+        self.bytes += nbytes * count if isinstance(nbytes, int) else int(np.sum(nbytes))
+        if not count or self._trivial:
             return None
         self._refuse_contention()
         self._equal = False

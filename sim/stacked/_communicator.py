@@ -122,18 +122,19 @@ class StackedCommunicator(Communicator):
         return stack_trees([function(rank) for rank in range(self.size)])
 
     def _pack(self, x: Any, rows: int = 0) -> tuple[tuple[Buffer, ...], Layout]:
-        filled = fill_scalars(x, self.size)
-        return pack(filled, 1 + rows)
+        if type(x) is not np.ndarray or not x.ndim or len(x) != len(self._rank):
+            x = fill_scalars(x, self.size)
+        return pack(x, 1 + rows)
 
     # -- neighbourhood -------------------------------------------------------------------------
 
     def _plan(self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any) -> Any:
         if self_weight is None and src_weights is None and dst_weights is None:
-            chosen: Topology = self.topology if topology is None else topology
+            chosen: Any = self._topology if topology is None else topology
             cached = self._stacked_plans.get(id(chosen))
             if cached is not None and cached[0] is chosen:
                 return cached[1]
-            self._checked_topology(chosen)
+            chosen = self.topology if topology is None else self._checked_topology(topology)
             plan = StackedPlan(chosen.W)
             if len(self._stacked_plans) > 256:
                 self._stacked_plans.clear()
@@ -191,10 +192,12 @@ class StackedCommunicator(Communicator):
     ) -> tuple[list[Buffer], Any]:
         self._rows_checked(buffers, self.size, "ranks")
         times = self._clocks.exchange(plan.edges, _row_bytes(buffers))
-        mixed = [
-            buffer if isinstance(buffer, Phantom) else plan.average(buffer, dtype)
-            for buffer, dtype in zip(buffers, layout.dtypes, strict=True)
-        ]
+        mixed: list[Buffer] = []
+        for index, buffer in enumerate(buffers):
+            if isinstance(buffer, Phantom):
+                mixed.append(buffer)
+            else:
+                mixed.append(plan.average(buffer, layout.dtypes[index]))
         return mixed, times
 
     def _start_neighbor_allgather(
@@ -518,7 +521,9 @@ def _itemsize(buffer: Buffer) -> int:
 
 def _row_bytes(buffers: Sequence[Buffer]) -> int:
     """Return the bytes that one rank's row of the buffers takes."""
-    return sum(buffer.shape[-1] * _itemsize(buffer) for buffer in buffers)
+    if len(buffers) == 1:
+        return buffers[0].shape[-1] * buffers[0].itemsize
+    return sum(buffer.shape[-1] * buffer.itemsize for buffer in buffers)
 
 
 def _take(buffer: Buffer, rows: Any) -> Buffer:

@@ -28,7 +28,7 @@ class StackedPlan:
     def __init__(self, matrix: sp.csr_array, factors: _Array | None = None) -> None:
         self.matrix = matrix
         self.factors = factors
-        self._by_dtype: dict[tuple[str, np.dtype[Any]], sp.csr_array] = {}
+        self._converted: dict[tuple[str, str], sp.csr_array] = {}
 
     @cached_property
     def _rows(self) -> _Array:
@@ -79,11 +79,11 @@ class StackedPlan:
         return self._product("_edges_and_own", np.concatenate([edges, own]), dtype)
 
     def _product(self, name: str, stacked: _Array, dtype: str) -> _Array:
-        key = (name, np.dtype(_arithmetic(stacked, dtype)))
-        if key not in self._by_dtype:
-            matrix = getattr(self, name)
-            self._by_dtype[key] = _csr_of(matrix, key[1])
-        return sparse_product(self._by_dtype[key], stacked, dtype)
+        matrix = self._converted.get((name, dtype))
+        if matrix is None:
+            matrix = _csr_of(getattr(self, name), np.dtype(_arithmetic(stacked, dtype)))
+            self._converted[name, dtype] = matrix
+        return sparse_product(matrix, stacked, dtype)
 
 
 def _arithmetic(stacked: _Array, dtype: str) -> Any:

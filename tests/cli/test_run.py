@@ -104,7 +104,7 @@ def test_file_sees_its_neighbours_and_its_dataclasses(cli, tmp_path):
         ("--function disagrees", ["hold different arrays", "raised by rank"]),
         ("--backend stacked", ["backend 'stacked'"]),
         ("--backend stakced", ["backend='stakced' is unknown", "did you mean 'stacked'"]),
-        ("--backend mpi", ["'mpi'", "is not part of this version"]),
+        ("--backend nccl", ["'nccl'", "is not part of this version"]),
         ("-n 0", ["n must be at least 1", "got 0"]),
         ("-n 5 --topology torus:2x2", ["has 4 ranks, but n=5"]),
         ("--seed -1", ["seed=-1"]),

@@ -165,7 +165,7 @@ def test_divergence_is_a_warning_and_a_status(cli):
         (f"{QUICK} --stop gop=1", ["stop names 'gop'", "did you mean 'gap'"]),
         (f"{QUICK} --stop gap=low", ["--stop 'gap=low'", "'low' is not a number"]),
         (f"{QUICK} --topology torus:3x3", ["has 9 ranks, but n=8"]),
-        (f"{QUICK} --backend mpi", ["'mpi'", "not part of this version"]),
+        (f"{QUICK} --backend nccl", ["'nccl'", "not part of this version"]),
         ("solve Gossip --problem digits", ["Gossip uses no gradient", "--problem averaging"]),
         ("solve EXTRA --problem brest", ["problem 'brest'", "did you mean 'breast_cancer'"]),
         ("solve EXTRA --problem nofile.csv", ["nofile.csv: No such file"]),
