@@ -7,15 +7,15 @@ from dectool.communicator._core import (
     Observation as Observation,
     Pending as Pending,
 )
-from dectool.communicator._groups import GroupOperations
+from dectool.communicator._hierarchical import HierarchicalOperations
 from dectool.communicator._job import (
     Observer as Observer,
     Outcome as Outcome,
     Settings as Settings,
     StopRun as StopRun,
 )
-from dectool.communicator._neighborhood import NeighborhoodOperations, NeighborPlan as NeighborPlan
 from dectool.communicator._parcel import Parcel as Parcel
+from dectool.communicator._plans import NeighborPlan as NeighborPlan
 from dectool.communicator._random import generator as generator
 from dectool.communicator._report import (
     describe_channel as describe_channel,
@@ -26,7 +26,7 @@ from dectool.communicator._request import Request as Request
 __all__ = ["Communicator", "Request"]
 
 
-class Communicator(NeighborhoodOperations, GroupOperations):
+class Communicator(HierarchicalOperations):
     """What a rank sees of the others; a program is a plain function of one.
 
     The blocking calls are those of MPI. Any array goes in (NumPy, PyTorch) and the same kind comes

@@ -10,7 +10,6 @@ import numpy as np
 from dectool._text import nearest
 from dectool.communicator import _rounds
 from dectool.communicator._core import CommunicatorCore
-from dectool.communicator._neighborhood import _same_layout
 from dectool.communicator._parcel import (
     Buffer,
     Layout,
@@ -18,6 +17,7 @@ from dectool.communicator._parcel import (
     Phantom,
     own,
     row,
+    same_layout,
     segment,
     stack,
     unpack,
@@ -274,7 +274,7 @@ class CollectiveOperations(CommunicatorCore):
             rows = tuple(row(buffer, dest) for buffer in buffers)
             self._post(self._owned(rows, layout), dest, channel)
             (parcel,) = self._await([self._expect(source, channel)])
-            _same_layout(layout, parcel.layout, f"rank {self.rank} and rank {source}")
+            same_layout(layout, parcel.layout, f"rank {self.rank} and rank {source}")
             received[source] = parcel
         return received
 
@@ -317,7 +317,7 @@ class CollectiveOperations(CommunicatorCore):
                 (parcel,) = self._await([self._expect(source, channel)])
                 if layout is not None:
                     who = f"rank {self.rank} and rank {source} in {operation}"
-                    _same_layout(layout, parcel.layout, who)
+                    same_layout(layout, parcel.layout, who)
                 for d, step, got, dtype in zip(data, steps, parcel.buffers, dtypes, strict=True):
                     _place(d, step, got, dtype, op, source < self.rank)
         return data

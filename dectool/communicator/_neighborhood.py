@@ -2,64 +2,34 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dectool.communicator._core import Channel, CommunicatorCore
+from dectool.communicator._core import Channel
 from dectool.communicator._parcel import (
     Buffer,
     Layout,
     Parcel,
     Phantom,
     average,
-    join,
     own,
     pack,
     row,
-    segment,
+    same_layout,
     stack,
     unpack,
 )
+from dectool.communicator._plans import NeighborPlan, NeighborPlans, checked_weight
 from dectool.communicator._request import Request
-from dectool.errors import ArgumentError, ArgumentTypeError, ContractError, UnsupportedOperation
+from dectool.errors import ContractError
 from dectool.kernels import scale
 from dectool.topology import Topology
 
 
-@dataclass(slots=True)
-class NeighborPlan:
-    """What one rank sends, receives and weighs in a neighbour operation.
-
-    Attributes:
-        destinations: Ranks to send to, ascending.
-        sources: Ranks to receive from, ascending.
-        weights: Weights of what is summed: of the sources, with this rank in its place.
-        place: Position of this rank's own value in the sum, or ``None`` when it has no weight.
-        factors: By what the value for each destination is scaled (or ``None``); empty where
-            none is.
-        route: Room for what a backend works out once for all calls with this plan.
-    """
-
-    destinations: tuple[int, ...]
-    sources: tuple[int, ...]
-    weights: tuple[float, ...]
-    place: int | None
-    factors: tuple[float | None, ...] = ()
-    route: Any = None
-
-
-Weights = Mapping[int, float] | Sequence[int]
-
-
-class NeighborhoodOperations(CommunicatorCore):
+class NeighborhoodOperations(NeighborPlans):
     """The neighbourhood part of a communicator, derived from messages."""
-
-    _plans: dict[int, tuple[Topology, NeighborPlan]]
 
     def ineighbor_allreduce(
         self,
@@ -192,7 +162,7 @@ class NeighborhoodOperations(CommunicatorCore):
         own_buffers: tuple[Buffer, ...] | None = None
         if own is not None:
             own_buffers, own_layout = self._pack(own)
-            _same_layout(layout, own_layout, "mix: own")
+            same_layout(layout, own_layout, "mix: own")
         return self._mix(buffers, layout, plan, own_buffers)
 
     def ipair_gossip(
@@ -227,114 +197,7 @@ class NeighborhoodOperations(CommunicatorCore):
         """
         return self.ipair_gossip(x, peer, self_weight, peer_weight).wait()
 
-    def ihierarchical_neighbor_allreduce(self, x: Any, topology: Topology) -> Request[Any]:
-        """Start a :meth:`hierarchical_neighbor_allreduce`."""
-        buffers, layout = self._hierarchical_arguments(x, topology)
-        buffers = own(buffers)
-        pending = self._background(lambda comm: comm._hierarchical(buffers, layout, topology))
-        return Request(self, [pending], lambda results: unpack(results[0], layout))
-
-    def hierarchical_neighbor_allreduce(self, x: Any, topology: Topology) -> Any:
-        r"""Average within each node, then between nodes; all ranks of a node get the same.
-
-        .. math:: x_i^+ = \\sum_b W_{ab} \\frac1g \\sum_{j \\in b} x_j \\qquad (i \\in a)
-
-        The node's ranks share the work: each reduces one shard, exchanges it with its peers on
-        the neighbouring nodes, and hands it round. The mean runs over local ranks in ascending
-        order, each value times 1/g rounded before adding.
-
-        Args:
-            x: An array of floats or complex numbers, or a container of them.
-            topology: A topology of ``comm.num_nodes`` nodes.
-
-        Returns:
-            A new array or container like ``x``.
-
-        Raises:
-            ArgumentError: ``topology`` is not one of ``comm.num_nodes`` nodes.
-            ArgumentTypeError: ``x`` holds integers or bools.
-            UnsupportedOperation: The nodes do not have the same number of ranks.
-        """
-        buffers, layout = self._hierarchical_arguments(x, topology)
-        return unpack(self._hierarchical(buffers, layout, topology), layout)
-
     # -- how ranks that exchange messages do it ------------------------------------------------
-
-    def _plan(
-        self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any
-    ) -> NeighborPlan:
-        if self_weight is None and src_weights is None and dst_weights is None:
-            chosen: Any = self._topology if topology is None else topology
-            cached = self._plans.get(id(chosen))
-            if cached is not None and cached[0] is chosen:
-                return cached[1]
-            chosen = self.topology if topology is None else self._checked_topology(topology)
-            plan = _plan_of(chosen, self.rank)
-            if len(self._plans) > 256:
-                self._plans.clear()
-            self._plans[id(chosen)] = (chosen, plan)
-            return plan
-        return self._given_plan(topology, self_weight, src_weights, dst_weights)
-
-    def _given_plan(
-        self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any
-    ) -> NeighborPlan:
-        if (self_weight is None) != (src_weights is None):
-            raise ArgumentError(
-                f"self_weight={self_weight} and src_weights={src_weights}: "
-                "give both or neither, since they share one sum"
-            )
-        if self_weight is None:
-            chosen = self.topology if topology is None else self._checked_topology(topology)
-            base = _plan_of(chosen, self.rank)
-        else:
-            weights = self._checked_weights(self.rank, src_weights, "src_weights")
-            sources = tuple(sorted(weights))
-            place = sum(source < self.rank for source in sources)
-            values = [weights[source] for source in sources]
-            values.insert(place, _weight(self_weight, "self_weight"))
-            base = NeighborPlan((), sources, tuple(values), place)
-        if dst_weights is None:
-            chosen = self.topology if topology is None else self._checked_topology(topology)
-            factors: dict[int, float | None] = dict.fromkeys(chosen.out_neighbors(self.rank))
-        else:
-            factors = self._checked_destinations(self.rank, dst_weights)
-        dests = tuple(sorted(factors))
-        return replace(base, destinations=dests, factors=tuple(factors[dest] for dest in dests))
-
-    def _checked_weights(self, owner: int, weights: Any, argument: str) -> dict[int, float]:
-        """Return the weights that rank ``owner`` gives to others, with plain keys and values."""
-        if not isinstance(weights, Mapping):
-            raise ArgumentTypeError(
-                f"{argument} is a {type(weights).__name__}; pass a dict of rank: weight"
-            )
-        checked = {}
-        for peer, weight in weights.items():
-            rank = self._check_peer(peer, argument)
-            if rank == owner:
-                raise ArgumentError(
-                    f"{argument} of rank {owner} names the rank itself; its share is self_weight"
-                )
-            checked[rank] = _weight(weight, f"{argument}[{rank}]")
-        return checked
-
-    def _checked_destinations(self, owner: int, dst_weights: Any) -> dict[int, float | None]:
-        """Return the destinations of rank ``owner``, each with its factor if one is given."""
-        if isinstance(dst_weights, Mapping):
-            return dict(self._checked_weights(owner, dst_weights, "dst_weights"))
-        try:
-            named = list(dst_weights)
-        except TypeError:
-            raise ArgumentTypeError(
-                f"dst_weights is a {type(dst_weights).__name__}; pass a dict of rank: factor, "
-                "or a sequence of ranks"
-            ) from None
-        for peer in named:
-            self._check_peer(peer, "dst_weights")
-        plain = self._checked_weights(owner, dict.fromkeys(named, 1.0), "dst_weights")
-        if len(plain) < len(named):
-            raise ArgumentError(f"dst_weights {named} names a rank twice; name each once")
-        return dict.fromkeys(plain)
 
     def _start_neighbor_allreduce(
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: NeighborPlan
@@ -394,9 +257,7 @@ class NeighborhoodOperations(CommunicatorCore):
 
     def _check_agreement(self, mine: Parcel, other: Parcel, source: int) -> None:
         if mine.layout is not None and other.layout is not None:
-            _same_layout(
-                mine.layout, other.layout, f"rank {self.rank} and its in-neighbor {source}"
-            )
+            same_layout(mine.layout, other.layout, f"rank {self.rank} and its in-neighbor {source}")
         if mine.sequence != other.sequence:
             raise ContractError(
                 f"rank {self.rank} is at its neighbor operation number {mine.sequence}, but got "
@@ -481,7 +342,10 @@ class NeighborhoodOperations(CommunicatorCore):
         peer: Any,
         weights: tuple[float, float],
     ) -> Request[Any]:
-        mine, theirs = _weight(weights[0], "self_weight"), _weight(weights[1], "peer_weight")
+        mine, theirs = (
+            checked_weight(weights[0], "self_weight"),
+            checked_weight(weights[1], "peer_weight"),
+        )
         parcel = self._owned(buffers, layout)
         if peer is None or peer == -1 or peer == self.rank:
             return Request(self, (), lambda parcels: unpack(parcel.buffers, layout))
@@ -495,86 +359,6 @@ class NeighborhoodOperations(CommunicatorCore):
             return unpack(self._reduce(parcel, parcels, plan), layout)
 
         return Request(self, [self._expect(other, channel)], finish)
-
-    def _hierarchical_arguments(self, x: Any, topology: Any) -> tuple[tuple[Buffer, ...], Layout]:
-        if self.size % self.local_size:
-            raise UnsupportedOperation(
-                f"hierarchical operations need nodes of equal size: {self.size} ranks do not "
-                f"fill nodes of {self.local_size}"
-            )
-        nodes = topology.size if isinstance(topology, Topology) else None
-        if nodes != self.num_nodes:
-            raise ArgumentError(
-                f"topology is {topology!r}; a hierarchical operation needs a Topology of the "
-                f"{self.num_nodes} nodes"
-            )
-        buffers, layout = self._pack(x)
-        layout.require_averageable("hierarchical_neighbor_allreduce")
-        return buffers, layout
-
-    def _hierarchical(
-        self, buffers: tuple[Buffer, ...], layout: Layout, topology: Topology
-    ) -> tuple[Buffer, ...]:
-        node, peers = self.node, self.peers_across_nodes
-        group, me = node.size, node.rank
-        cuts = [[b.size * rank // group for rank in range(group + 1)] for b in buffers]
-
-        def shard(owner: int) -> tuple[Buffer, ...]:
-            return tuple(
-                segment(b, c[owner], c[owner + 1]) for b, c in zip(buffers, cuts, strict=True)
-            )
-
-        others = [rank for rank in range(group) if rank != me]
-        channel = (*node._context, "hierarchical", node._next_sequence("hierarchical"))
-        for dest in others:
-            node._post(node._owned(shard(dest), layout), dest, (*channel, "scatter"))
-        parts = node._await([node._expect(source, (*channel, "scatter")) for source in others])
-        for source, part in zip(others, parts, strict=True):
-            _same_layout(layout, part.layout, f"local ranks {me} and {source}")
-        parts.insert(me, Parcel(shard(me), layout))
-        mean = self._reduce_parts(parts, (1.0 / group,) * group, layout)
-        across = peers._plan(topology, None, None, None)
-        parcel, pending = peers._swap(mean, layout, across, "hierarchical")
-        mixed = tuple(peers._reduce(parcel, peers._await(pending), across))
-        for dest in others:
-            node._post(node._owned(mixed, layout), dest, (*channel, "gather"))
-        parts = node._await([node._expect(source, (*channel, "gather")) for source in others])
-        parts.insert(me, Parcel(mixed, layout))
-        return tuple(join([part.buffers[i] for part in parts]) for i in range(len(buffers)))
-
-    def _reduce_parts(
-        self, parts: Sequence[Parcel], weights: Sequence[float], layout: Layout
-    ) -> tuple[Buffer, ...]:
-        return tuple(
-            average(weights, [part.buffers[index] for part in parts], dtype)
-            for index, dtype in enumerate(layout.dtypes)
-        )
-
-
-@lru_cache(maxsize=4096)
-def _shared(weights: tuple[float, ...]) -> tuple[float, ...]:
-    """Return one object for equal weights: those of thousands of ranks would not fit a cache."""
-    return weights
-
-
-def _plan_of(topology: Topology, rank: int) -> NeighborPlan:
-    sources, weights = topology.row(rank)
-    return NeighborPlan(
-        destinations=tuple(topology.out_neighbors(rank)),
-        sources=tuple(source for source in sources if source != rank),
-        weights=_shared(tuple(weights)),
-        place=sources.index(rank) if rank in sources else None,
-    )
-
-
-def _weight(value: Any, argument: str) -> float:
-    try:
-        weight = float(value)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{argument} is {value!r}; a weight is a number") from None
-    if not math.isfinite(weight):
-        raise ArgumentError(f"{argument} is {weight}; a weight must be finite")
-    return weight
 
 
 def _scaled(parcel: Parcel, factor: float, layout: Layout | None) -> Parcel:
@@ -594,11 +378,3 @@ def _row_like(buffer: Buffer) -> Buffer:
     if isinstance(buffer, Phantom):
         return row(buffer, 0)
     return np.zeros(buffer.shape[1:], buffer.dtype)
-
-
-def _same_layout(mine: Layout, other: Layout | None, who: str) -> None:
-    if other is None or mine.signature != other.signature:
-        raise ContractError(
-            f"{who} hold different arrays: {mine} and {other}; "
-            "all that take part must pass the same shapes and dtypes"
-        )

@@ -16,7 +16,7 @@ from dectool.communicator._arrays import (
     is_array,
     open_array,
 )
-from dectool.errors import ArgumentTypeError
+from dectool.errors import ArgumentTypeError, ContractError
 from dectool.kernels import weighted_sum
 
 _Path = tuple[Any, ...]
@@ -296,3 +296,16 @@ def row(buffer: Buffer, index: int) -> Buffer:
 def join(pieces: Sequence[Buffer]) -> Buffer:
     """Return flat buffers one after the other."""
     return _join(pieces)
+
+
+def same_layout(mine: Layout, other: Layout | None, who: str) -> None:
+    """Refuse layouts that do not agree.
+
+    Raises:
+        ContractError: Structures, shapes or dtypes differ.
+    """
+    if other is None or mine.signature != other.signature:
+        raise ContractError(
+            f"{who} hold different arrays: {mine} and {other}; "
+            "all that take part must pass the same shapes and dtypes"
+        )

@@ -20,8 +20,8 @@ from dectool.communicator import (
     StopRun,
 )
 from dectool.communicator._arrays import Buffer, Phantom
-from dectool.communicator._neighborhood import _weight
 from dectool.communicator._parcel import Layout, own, pack, unpack
+from dectool.communicator._plans import checked_weight
 from dectool.communicator._rounds import Rounds, blocks, pairwise
 from dectool.errors import ArgumentError, ContractError, UnsupportedOperation
 from dectool.kernels import combine, sparse_product
@@ -156,7 +156,7 @@ class StackedCommunicator(Communicator):
             sources = [{s: w for s, w in zip(*chosen.row(r), strict=True) if s != r} for r in ranks]
         else:
             given = np.broadcast_to(np.asarray(self_weight, np.float64), self.size)
-            own = [_weight(w, f"self_weight[{r}]") for r, w in enumerate(given)]
+            own = [checked_weight(w, f"self_weight[{r}]") for r, w in enumerate(given)]
             per_rank = one_per_rank(src_weights, self.size, "src_weights")
             sources = [self._checked_weights(r, per_rank[r], "src_weights") for r in ranks]
         destinations: list[dict[int, float | None]]
@@ -231,7 +231,10 @@ class StackedCommunicator(Communicator):
         self, buffers: tuple[Buffer, ...], layout: Layout, peer: Any, weights: tuple[float, float]
     ) -> Request[Any]:
         self._rows_checked(buffers, self.size, "ranks")
-        mine, theirs = _weight(weights[0], "self_weight"), _weight(weights[1], "peer_weight")
+        mine, theirs = (
+            checked_weight(weights[0], "self_weight"),
+            checked_weight(weights[1], "peer_weight"),
+        )
         ranks = np.arange(self.size)
         peers = self._partners(peer)
         active = np.flatnonzero(peers != ranks)

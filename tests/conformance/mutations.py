@@ -18,11 +18,13 @@ from dectool.communicator import (
     _groups,
     _neighborhood,
     _parcel,
+    _plans,
     _rounds,
 )
 from dectool.communicator._collectives import CollectiveOperations
 from dectool.communicator._core import CommunicatorCore
 from dectool.communicator._groups import GroupOperations
+from dectool.communicator._hierarchical import HierarchicalOperations
 from dectool.communicator._neighborhood import NeighborhoodOperations
 from dectool.kernels import _casts
 from dectool.sim import AlphaBeta, _communicator
@@ -109,7 +111,7 @@ ARITHMETIC: dict[str, Mutation] = {
     "order of summation": replace(_parcel, "weighted_sum", backwards),
     "no +0.0": replace(_parcel, "weighted_sum", from_the_first_term),
     "no rounding of products": replace(_parcel, "weighted_sum", without_rounding),
-    "transposed W": replace(_neighborhood, "_plan_of", transposed),
+    "transposed W": replace(_plans, "plan_of", transposed),
     "float16 summed in float16": instead(_casts, "is_half", lambda dtype: False),
     "wrong dtype": replace(_neighborhood, "unpack", in_double),
 }
@@ -360,7 +362,7 @@ MUTATIONS: dict[str, list[Mutation]] = {
         replace(_parcel, "weighted_sum", from_the_first_term),
     ],
     "hierarchical_neighbor_allreduce_averages_nodes": [
-        replace(NeighborhoodOperations, "_reduce_parts", reversed_parts)
+        replace(HierarchicalOperations, "_reduce_parts", reversed_parts)
     ],
     "non_blocking_forms_return_what_the_blocking_ones_do": [
         replace(Request, "wait", copied),
@@ -434,14 +436,16 @@ MUTATIONS: dict[str, list[Mutation]] = {
         instead(_collectives, "_check_operator", lambda op, layout: None)
     ],
     "ranks_out_of_range_are_named": [lax("_check_peer")],
-    "wrong_weights_are_named": [instead(_neighborhood, "_weight", lambda value, name: value)],
+    "wrong_weights_are_named": [
+        instead(_neighborhood, "checked_weight", lambda value, name: value)
+    ],
     "sends_that_nobody_expects_are_an_error": [
         instead(run_module, "_check_received", lambda unreceived: None)
     ],
     "wrong_topologies_are_refused": [lax("_checked_topology")],
     "wrong_numbers_of_rows_are_refused": [
         instead(NeighborhoodOperations, "_check_edges", lambda self, *args: None),
-        instead(_neighborhood, "_same_layout", lambda mine, other, who: None),
+        instead(_neighborhood, "same_layout", lambda mine, other, who: None),
     ],
     "wrong_times_and_purposes_are_refused": [lax("_checked_seconds")],
     "windows_are_not_there_yet": [
@@ -453,8 +457,8 @@ MUTATIONS: dict[str, list[Mutation]] = {
         instead(_groups, "_check_whole", lambda name, value, wanted: None)
     ],
     "ranks_that_disagree_are_told_so": [
-        instead(_neighborhood, "_same_layout", lambda mine, other, who: None),
-        instead(_collectives, "_same_layout", lambda mine, other, who: None),
+        instead(_neighborhood, "same_layout", lambda mine, other, who: None),
+        instead(_collectives, "same_layout", lambda mine, other, who: None),
     ],
 }
 """Mistakes that each check must find when it runs on the simulator."""
