@@ -59,12 +59,12 @@ Buffer = np.ndarray[Any, Any] | Phantom
 class Leaf(NamedTuple):
     """What an array was before it became a buffer.
 
-    ``library`` is "numpy", "torch", "meta", "generic" (a scalar of NumPy) or "scalar" (a number
+    ``origin`` is "numpy", "torch", "meta", "generic" (a scalar of NumPy) or "scalar" (a number
     of Python); ``dtype`` is the logical name, such as "float32" or "bfloat16"; ``shape`` leaves
     out the rank axis.
     """
 
-    library: str
+    origin: str
     dtype: str
     shape: tuple[int, ...]
 
@@ -117,7 +117,7 @@ def open_array(x: Any, lead: int = 0) -> tuple[Buffer, Leaf]:
     )
 
 
-def _open_numpy(x: np.ndarray[Any, Any], library: str, lead: int) -> tuple[Buffer, Leaf]:
+def _open_numpy(x: np.ndarray[Any, Any], origin: str, lead: int) -> tuple[Buffer, Leaf]:
     dtype = x.dtype
     if isinstance(x, np.ma.MaskedArray):
         raise ArgumentTypeError(
@@ -131,7 +131,7 @@ def _open_numpy(x: np.ndarray[Any, Any], library: str, lead: int) -> tuple[Buffe
     if not dtype.isnative:
         x = x.astype(dtype.newbyteorder("="))
         dtype = x.dtype
-    leaf = Leaf(library, dtype.name, x.shape[lead:])
+    leaf = Leaf(origin, dtype.name, x.shape[lead:])
     flat = np.asarray(x).reshape((*x.shape[:lead], -1)) if x.size else _empty(x, lead)
     return (flat.view(np.uint16) if dtype.name == BFLOAT16 else flat), leaf
 
@@ -183,7 +183,7 @@ def close_array(buffer: Buffer, leaf: Leaf, lead_shape: tuple[int, ...] = ()) ->
     if isinstance(buffer, Phantom):
         torch = _torch()
         return torch.empty(shape, dtype=getattr(torch, leaf.dtype), device="meta")
-    if leaf.library == "torch":
+    if leaf.origin == "torch":
         torch = _torch()
         tensor = torch.from_numpy(np.ascontiguousarray(buffer))
         if leaf.dtype == BFLOAT16:
@@ -194,6 +194,6 @@ def close_array(buffer: Buffer, leaf: Leaf, lead_shape: tuple[int, ...] = ()) ->
         import ml_dtypes
 
         array = array.view(ml_dtypes.bfloat16)
-    if shape or leaf.library in ("numpy", "torch"):
+    if shape or leaf.origin in ("numpy", "torch"):
         return array
-    return array.item() if leaf.library == "scalar" else array[()]
+    return array.item() if leaf.origin == "scalar" else array[()]

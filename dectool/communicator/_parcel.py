@@ -62,7 +62,7 @@ class Layout:
             _shape_of(structure),
             tuple((leaf.dtype, leaf.shape, _is_meta(leaf)) for leaf in leaves),
         )
-        plain = structure is None and leaves[0].library == "numpy" and leaves[0].dtype != BFLOAT16
+        plain = structure is None and leaves[0].origin == "numpy" and leaves[0].dtype != BFLOAT16
         self.numpy_shape: Final = leaves[0].shape if plain else None
 
     def require_averageable(self, operation: str) -> None:
@@ -90,7 +90,7 @@ class Layout:
 
 
 def _is_meta(leaf: Leaf) -> bool:
-    return leaf.library == "meta"
+    return leaf.origin == "meta"
 
 
 _SINGLE: dict[Leaf, Layout] = {}

@@ -426,7 +426,7 @@ MUTATIONS: dict[str, list[Mutation]] = {
         uncopied(_neighborhood),
     ],
     "meta_tensors_carry_shape_and_dtype": [replace(_parcel, "close_array", as_float)],
-    "libraries_may_differ_between_ranks": [instead(_parcel, "_is_meta", lambda leaf: leaf.library)],
+    "libraries_may_differ_between_ranks": [instead(_parcel, "_is_meta", lambda leaf: leaf.origin)],
     "averages_of_integers_and_bools_are_refused": [
         instead(_parcel.Layout, "require_averageable", lambda self, operation: None)
     ],
