@@ -48,7 +48,7 @@ clean:  ## remove .venv and everything that a target writes
 
 # What a target installs ends in a stamp, so that the next run finds it done.
 .venv/.demo: .venv/bin/python $(FILES)
-	$(PIP) -e '.[data,plot]'
+	$(PIP) -e '.[data,mpi,plot]'
 	@touch $@
 
 .venv/.dev: .venv/bin/python $(FILES)

@@ -1,7 +1,4 @@
-"""Real backends: communicators over MPI and NCCL, imported as ``dectool.backends``.
-
-None is written yet; :mod:`dectool.sim` holds the two simulated ones.
-"""
+"""Real backends, imported as ``dectool.backends``: MPI; :mod:`dectool.sim` holds the simulated."""
 
 if __name__ == "backends":
     raise ImportError("import dectool.backends, not backends: else every class exists twice")

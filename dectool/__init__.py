@@ -1,7 +1,7 @@
 """dectool: decentralized optimization, written once and run everywhere.
 
 An algorithm is a plain function or a small class written against :class:`Communicator`. It runs
-on simulated graphs (``backend="stacked"`` or ``"sim"``) unchanged.
+on simulated graphs (``backend="stacked"`` or ``"sim"``) and on processes (``"mpi"``) unchanged.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib as _importlib
 from types import ModuleType as _ModuleType
 
 from dectool import topology as topology
+from dectool.cluster import Cluster as Cluster
 from dectool.communicator import Communicator as Communicator, Request as Request
 from dectool.compare import compare as compare
 from dectool.comparison import Comparison as Comparison
@@ -21,6 +22,7 @@ from dectool.solve import solve as solve
 __version__ = "0.1.0"
 
 __all__ = [
+    "Cluster",
     "Communicator",
     "Comparison",
     "DeadlockError",

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dectool._text import listing, nearest
+from dectool._text import listing
+from dectool.cluster import (
+    BACKENDS as BACKENDS,
+    STALL_TIMEOUT,
+    TIMEOUT,
+    Cluster,
+    check_backend,
+    checked_seconds,
+    checked_variables,
+)
 from dectool.communicator import Observer, Outcome, Settings, describe_channel
 from dectool.errors import ArgumentError, ArgumentTypeError, ContractError, UnsupportedOperation
 from dectool.topology import Schedule, Topology
 
 if TYPE_CHECKING:
     from dectool.sim import ComputeModel, NetworkModel, Trace
-
-BACKENDS = ("stacked", "sim")
-_PLANNED = {"mpi": "real processes", "nccl": "real processes with GPUs"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,14 +58,17 @@ def run(
     program: Callable[..., Any],
     n: int | None = None,
     *,
-    backend: str = "sim",
+    backend: str | Cluster = "sim",
     topology: Topology | Schedule | None = None,
     network: NetworkModel | None = None,
     compute: ComputeModel | None = None,
     seed: int = 0,
     args: Sequence[Any] = (),
-    ranks_per_node: int = 1,
+    ranks_per_node: int | None = None,
     trace: bool = False,
+    timeout: float = TIMEOUT,
+    stall_timeout: float = STALL_TIMEOUT,
+    env: Mapping[str, str] | None = None,
 ) -> Result:
     """Run ``program(comm, *args)`` on ``n`` ranks.
 
@@ -67,22 +76,31 @@ def run(
         program: A plain function of a :class:`dectool.Communicator`; it runs once for each rank
             (once for all of them with ``"stacked"``).
         n: Number of ranks; default: the size of ``topology``.
-        backend: "sim" (discrete-event simulation) or "stacked" (all ranks as rows of one array).
+        backend: "sim" (discrete-event simulation), "stacked" (all ranks as rows of one array),
+            "mpi" (real processes, which this starts, or joins under ``mpiexec``), or a
+            :class:`dectool.Cluster` that is open.
         topology: The default topology of neighbour operations. Of a schedule, step 0 is the
             default; ``comm.topology = comm.schedule.at(k)`` selects another.
-        network: When messages arrive; default: at once.
-        compute: How long ``with comm.computing():`` takes; default: no time.
+        network: When messages arrive; default: at once (not for "mpi", whose network is real).
+        compute: How long ``with comm.computing():`` takes; default: no time ("mpi" sleeps so long
+            after what the block itself took).
         seed: Seed of ``comm.rng`` and of the compute model.
         args: Further arguments of the program.
-        ranks_per_node: Ranks on each node, placed in blocks.
+        ranks_per_node: Ranks on each node, placed in blocks; default: 1 in a simulation, and what
+            MPI finds on a real machine.
         trace: Whether to record spans and messages ("sim" only).
+        timeout: Real seconds that a rank may wait without a message before that is an error, at
+            most ``inf`` ("mpi"; a simulator knows at once when nothing can come).
+        stall_timeout: Real seconds of waiting after which a rank says whom it waits for ("mpi").
+        env: Further environment variables of the processes ("mpi" only).
 
     Returns:
         Values, time, messages and bytes.
 
     Raises:
         ArgumentError: An argument breaks a rule.
-        DeadlockError: Ranks wait for messages that can never come.
+        DeadlockError: Ranks wait for messages that can never come, or longer than ``timeout``.
+        BackendError: A process died, or could not be started.
         Exception: What the program raised, with a note that names the rank.
 
     Example:
@@ -105,6 +123,9 @@ def run(
         args=args,
         ranks_per_node=ranks_per_node,
         trace=trace,
+        timeout=timeout,
+        stall_timeout=stall_timeout,
+        env=env,
     )
     return Result(
         values=outcome.values,
@@ -120,26 +141,81 @@ def start(
     program: Callable[..., Any],
     n: int | None,
     *,
-    backend: str,
+    backend: str | Cluster,
     topology: Topology | Schedule | None,
     network: NetworkModel | None,
     compute: ComputeModel | None,
     seed: int,
-    ranks_per_node: int,
+    ranks_per_node: int | None,
     args: Sequence[Any] = (),
     trace: bool = False,
+    timeout: float = TIMEOUT,
+    stall_timeout: float = STALL_TIMEOUT,
+    env: Mapping[str, str] | None = None,
     observer: Observer | None = None,
 ) -> Outcome:
     """Check the arguments of :func:`run`, choose the backend, and run, with an observer."""
+    name = backend.backend if isinstance(backend, Cluster) else backend
+    check_backend(name)
+    _check_program(program)
+    if n is None and topology is None and isinstance(backend, Cluster):
+        n = backend.n
+    settings = Settings(
+        size=_checked_size(n, topology),
+        topology=topology.at(0) if isinstance(topology, Schedule) else topology,
+        schedule=topology if isinstance(topology, Schedule) else None,
+        network=_checked_model("network", network, "NetworkModel"),
+        compute=_checked_model("compute", compute, "ComputeModel"),
+        seed=_checked_whole("seed", seed, 0),
+        local_size=(
+            None if ranks_per_node is None else _checked_whole("ranks_per_node", ranks_per_node, 1)
+        ),
+        trace=trace,
+        observer=observer,
+        timeout=checked_seconds("timeout", timeout),
+        stall_timeout=checked_seconds("stall_timeout", stall_timeout),
+        env=checked_variables(env),
+    )
+    _check_offered(name, settings)
+    if isinstance(backend, Cluster):
+        outcome = backend.execute(program, args, settings)
+    else:
+        outcome = _backend(backend)(program, args, settings)
+    _check_received(outcome.unreceived)
+    return outcome
+
+
+def _backend(name: str) -> Callable[[Any, Sequence[Any], Settings], Outcome]:
+    if name == "mpi":
+        from dectool.backends.mpi import run_mpi
+
+        return run_mpi
     from dectool.sim import _start
 
-    if backend in _PLANNED:
+    return _start.run_sim if name == "sim" else _start.run_stacked
+
+
+def _check_offered(backend: str, settings: Settings) -> None:
+    """Refuse what a backend has not."""
+    if settings.trace and backend != "sim":
+        why = {
+            "stacked": "needs single ranks, which backend 'stacked' has not",
+            "mpi": "records virtual time, and that of backend 'mpi' is real",
+        }
+        raise UnsupportedOperation(f"trace=True {why[backend]}; use backend='sim'")
+    if settings.network is not None and backend == "mpi":
         raise UnsupportedOperation(
-            f"backend {backend!r} ({_PLANNED[backend]}) is not part of this version; "
-            f"use one of {', '.join(map(repr, BACKENDS))}"
+            f"network={settings.network!r}: the network of backend 'mpi' is real; leave network "
+            "out, or use backend='sim'"
         )
-    if backend not in BACKENDS:
-        raise ArgumentError(f"backend={backend!r} is unknown; {nearest(str(backend), BACKENDS)}")
+    if settings.env and backend != "mpi":
+        raise UnsupportedOperation(
+            f"env= is for processes, which backend {backend!r} does not start; leave it out, or "
+            "use backend='mpi'"
+        )
+
+
+def _check_program(program: Any) -> None:
     if not callable(program):
         raise ArgumentTypeError(
             f"program is a {type(program).__name__}; give a function of a communicator"
@@ -150,26 +226,6 @@ def start(
             f"program {name} is a coroutine or generator function; calls of a communicator block, "
             "so write a plain function, without async, await or yield"
         )
-    size = _checked_size(n, topology)
-    settings = Settings(
-        size=size,
-        topology=topology.at(0) if isinstance(topology, Schedule) else topology,
-        schedule=topology if isinstance(topology, Schedule) else None,
-        network=_checked_model("network", network, "NetworkModel"),
-        compute=_checked_model("compute", compute, "ComputeModel"),
-        seed=_checked_whole("seed", seed, 0),
-        local_size=_checked_whole("ranks_per_node", ranks_per_node, 1),
-        trace=trace,
-        observer=observer,
-    )
-    if trace and backend != "sim":
-        raise UnsupportedOperation(
-            f"trace=True needs single ranks, which backend {backend!r} has not; use backend='sim'"
-        )
-    run_it = _start.run_sim if backend == "sim" else _start.run_stacked
-    outcome = run_it(program, args, settings)
-    _check_received(outcome.unreceived)
-    return outcome
 
 
 def _checked_size(n: int | None, topology: Any) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from dectool._progress import progress_bar
 from dectool._text import nearest
 from dectool.algorithms import Algorithm, State, check_needs
+from dectool.cluster import TIMEOUT, Cluster
 from dectool.communicator import Communicator, Observation
 from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.history import History
@@ -33,7 +34,7 @@ def solve(
     *,
     topology: Topology | Schedule,
     steps: int,
-    backend: str = "stacked",
+    backend: str | Cluster = "stacked",
     network: NetworkModel | None = None,
     compute: ComputeModel | None = None,
     seed: int = 0,
@@ -44,7 +45,9 @@ def solve(
     check: bool = True,
     progress: bool | None = None,
     resume: History | None = None,
-    ranks_per_node: int = 1,
+    ranks_per_node: int | None = None,
+    timeout: float = TIMEOUT,
+    env: Mapping[str, str] | None = None,
 ) -> History:
     r"""Run an algorithm on a problem and record what it does.
 
@@ -53,8 +56,9 @@ def solve(
         problem: Minimise :math:`f(x) = \frac1n \sum_i f_i(x)`, rank i knowing :math:`f_i`.
         topology: Who talks to whom: a topology, or a schedule that gives one for each step.
         steps: Steps from the start.
-        backend: "stacked" (fast, synchronous) or "sim" (discrete-event simulation).
-        network: When messages arrive; default: at once.
+        backend: "stacked" (fast, synchronous), "sim" (discrete-event simulation), "mpi" (real
+            processes), or an open :class:`dectool.Cluster`.
+        network: When messages arrive; default: at once (not for "mpi", whose network is real).
         compute: How long a gradient takes; default: no time.
         seed: Seed of everything random.
         x0: Starting points, shape ``(n, *shape)``, or ``shape`` for all ranks the same; default:
@@ -68,7 +72,9 @@ def solve(
         progress: Whether to show a progress bar; default: on an interactive terminal.
         resume: A history of the same algorithm to go on from; ``steps`` still counts from the
             very start. Iterates go on bit for bit; clocks go on together from the last record.
-        ranks_per_node: Ranks on each node.
+        ranks_per_node: Ranks on each node; see :func:`dectool.run`.
+        timeout: Real seconds that a rank may wait before that is an error ("mpi").
+        env: Further environment variables of the processes ("mpi" only).
 
     Returns:
         Metrics of each recorded step, the final state, and what was run. If iterates stop being
@@ -119,7 +125,7 @@ def solve(
     # Iterates that overflow are reported once, as a divergence.
     quiet = np.errstate(over="ignore", invalid="ignore")
     with progress_bar(progress, algorithm.name, steps) as recorder.advance, quiet:
-        start_run(
+        outcome = start_run(
             program,
             problem.size,
             backend=backend,
@@ -128,8 +134,13 @@ def solve(
             compute=compute,
             seed=seed,
             ranks_per_node=ranks_per_node,
+            timeout=timeout,
+            env=env,
             observer=recorder,
         )
+    # A real backend recorded in the process of rank 0 and hands back what it has there.
+    assert isinstance(outcome.observer, _Recorder)
+    recorder = outcome.observer
     recorder.warn(algorithm.name)
     about = {
         "algorithm": algorithm.name,
@@ -137,7 +148,7 @@ def solve(
         "problem": problem.name,
         "topology": schedule.name,
         "size": problem.size,
-        "backend": backend,
+        "backend": backend.backend if isinstance(backend, Cluster) else backend,
         "network": repr(network),
         "compute": repr(compute),
         "seed": int(seed),
@@ -193,11 +204,15 @@ class _Recorder:
             self._offset = {name: resume.last[name] for name in self._offset}
         self._previous = None if resume is None else _flat_iterates(resume)
         self.first = 0 if resume is None else resume.step
-        self.advance: Callable[[int], None] = lambda step: None
+        self.advance: Callable[[int], None] = _unseen
         self.state: dict[str, Any] = {} if resume is None else dict(resume.state)
         self.gradients: int = 0 if resume is None else resume.about["gradients"]
         self.status = "completed"
         self._where = ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the progress bar behind when a recorder goes to another process."""
+        return {**self.__dict__, "advance": _unseen}
 
     def collect(self, observation: Observation) -> bool:
         """Measure one step; tell whether the run is to end."""
@@ -241,6 +256,10 @@ class _Recorder:
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+
+def _unseen(step: int) -> None:
+    del step
 
 
 def _flat_iterates(history: History) -> np.ndarray[Any, Any]:

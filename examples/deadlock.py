@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 
-import dectool
 import numpy as np
+
+import dectool
 
 
 def program(comm: dectool.Communicator) -> None:

@@ -1,9 +1,10 @@
 """The interface as users first meet it: each line here is a promise."""
 
-import dectool
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
+import dectool
 from dectool import algorithms, problems, topology
 
 
@@ -81,10 +82,23 @@ def test_running_a_program():
 
 
 def test_names_of_the_algorithms():
-    names = (
-        "Gossip ChebyshevGossip ShiftRegisterGossip PushSum DGD ATC CTA EXTRA ExactDiffusion NIDS "
-        "D2 DIGing SemiATCGradientTracking ATCGradientTracking AllReduceGD"
-    ).split()
+    names = [
+        "Gossip",
+        "ChebyshevGossip",
+        "ShiftRegisterGossip",
+        "PushSum",
+        "DGD",
+        "ATC",
+        "CTA",
+        "EXTRA",
+        "ExactDiffusion",
+        "NIDS",
+        "D2",
+        "DIGing",
+        "SemiATCGradientTracking",
+        "ATCGradientTracking",
+        "AllReduceGD",
+    ]
     assert list(algorithms.ALGORITHMS) == names
     for name in names:
         kind = getattr(algorithms, name)

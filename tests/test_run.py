@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,13 @@ import pytest
 
 import dectool
 from dectool import sim, topology
-from dectool.errors import ArgumentError, ArgumentTypeError, DectoolError, UnsupportedOperation
+from dectool.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DectoolError,
+    MissingDependencyError,
+    UnsupportedOperation,
+)
 
 
 def program(comm: Any) -> Any:
@@ -37,6 +44,12 @@ WRONG: list[tuple[type[DectoolError], dict[str, Any], list[str]]] = [
     (ArgumentError, {"n": 2, "seed": -1}, ["seed=-1", "at least 0"]),
     (ArgumentTypeError, {"n": 2, "seed": None}, ["seed is None", "integer"]),
     (ArgumentError, {"n": 2, "ranks_per_node": 0}, ["ranks_per_node=0", "at least 1"]),
+    (ArgumentError, {"n": 2, "timeout": 0}, ["timeout=0", "above 0", "inf"]),
+    (ArgumentError, {"n": 2, "stall_timeout": float("nan")}, ["stall_timeout=nan", "above 0"]),
+    (ArgumentTypeError, {"n": 2, "timeout": "5"}, ["timeout is '5'", "number of seconds"]),
+    (ArgumentTypeError, {"n": 2, "env": "A=b"}, ["env is 'A=b'", "mapping"]),
+    (ArgumentTypeError, {"n": 2, "env": {"A": 1}}, ["env['A'] is 1", "strings"]),
+    (UnsupportedOperation, {"n": 2, "env": {"A": "b"}}, ["env=", "'sim'", "backend='mpi'"]),
     (
         ArgumentError,
         {"n": 2, "network": sim.AlphaBeta(latency=np.zeros((3, 3)))},
@@ -153,3 +166,9 @@ def test_stacked_arrays_need_the_axis_of_ranks() -> None:
         dectool.run(
             lambda comm: comm.per_rank(lambda rank: np.zeros(rank + 1)), 3, backend="stacked"
         )
+
+
+def test_without_mpi4py_the_line_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(MissingDependencyError, match=r"mpi4py.*pip install 'dectool\[mpi\]'"):
+        dectool.run(program, 2, backend="mpi")

@@ -55,12 +55,19 @@ class State(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _state, (self._values,)
+
     def __repr__(self) -> str:
         return f"State({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
 
     def replace(self, **values: Any) -> State:
         """Return a state with some values replaced."""
         return State(**{**self._values, **values})
+
+
+def _state(values: dict[str, Any]) -> State:
+    return State(**values)
 
 
 @dataclasses.dataclass(frozen=True)

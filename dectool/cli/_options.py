@@ -23,7 +23,7 @@ Weights = Annotated[
     str | None,
     typer.Option(metavar="RULE", help=f"Mixing weights: {', '.join(WEIGHTS)}.", show_default=False),
 ]
-Backend = Annotated[str, typer.Option(metavar="NAME", help="stacked or sim.")]
+Backend = Annotated[str, typer.Option(metavar="NAME", help="stacked, sim or mpi.")]
 Network = Annotated[
     str | None,
     typer.Option(
@@ -43,7 +43,14 @@ Compute = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-RanksPerNode = Annotated[int, typer.Option(metavar="N", help="Ranks on each node.")]
+RanksPerNode = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Ranks on each node; default: 1, on mpi what it finds.",
+        show_default=False,
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write a picture (png, pdf, svg).", show_default=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,7 @@ from dectool.run import BACKENDS
 if TYPE_CHECKING:
     from dectool import Communicator
 
+_CORE = ("stacked", "sim")
 _RANKS = 4
 _SECONDS = 60
 
@@ -55,7 +57,8 @@ PACKAGES = (
     Package("torch", "torch", "torch", "PyTorch arrays"),
     Package("jupyterlab", "jupyterlab", "notebooks", "notebooks"),
     Package("ipywidgets", "ipywidgets", "notebooks", "notebooks"),
-    Package("mpi4py", "mpi4py.MPI", "mpi", 'backend="mpi" (next version)'),
+    Package("mpi4py", "mpi4py.MPI", "mpi", 'backend="mpi"'),
+    Package("cloudpickle", "cloudpickle", "mpi", 'backend="mpi"'),
     Package("cupy-cuda12x", "cupy", "", 'backend="nccl" (planned)'),
 )
 
@@ -76,7 +79,7 @@ def doctor(debug: options.Debug = False) -> None:
         state = wrong or "works"
         table.add_row(package.name, version(package.name) or "-", package.purpose, state)
     out.print(table)
-    backends = backend_faults()
+    backends = backend_faults([name for name in BACKENDS if name in _CORE or _installed(name)])
     for name, wrong in backends.items():
         out.print(f"backend {name}: {wrong or f'{_RANKS} ranks average rightly'}")
     broken = [p for p, wrong in faults.items() if wrong]
@@ -84,7 +87,7 @@ def doctor(debug: options.Debug = False) -> None:
         brings = ", ".join(p.name for p in broken if p.remedy == remedy)
         out.print(f"{remedy}    # {brings}", soft_wrap=True, markup=False)
     core = [package.name for package in broken if package.extra is None]
-    if core or any(backends.values()):
+    if core or any(backends[name] for name in _CORE):
         out.print("The core is broken.", style="bold red")
         raise typer.Exit(FAILED)
     out.print("The core works.", style="bold green")
@@ -127,18 +130,23 @@ def fault(package: Package) -> str | None:
     return f"broken: {lines[-1] if lines else f'import ended with status {done.returncode}'}"
 
 
-def backend_faults() -> dict[str, str | None]:
+def _installed(backend: str) -> bool:
+    needed = [p.name for p in PACKAGES if p.extra == backend]
+    return bool(needed) and all(version(name) is not None for name in needed)
+
+
+def backend_faults(names: Sequence[str]) -> dict[str, str | None]:
     """Return what is wrong with each backend: a program is run whose answer is known.
 
     Example:
-        >>> backend_faults()
+        >>> backend_faults(["stacked", "sim"])
         {'stacked': None, 'sim': None}
     """
     graph = dectool.topology.ring(_RANKS)
     means = graph.to_dense() @ np.arange(float(_RANKS))
     faults: dict[str, str | None] = {}
     bits = set()
-    for name in BACKENDS:
+    for name in names:
         try:
             values = dectool.run(_program, backend=name, topology=graph).values
             found = np.stack([np.asarray(value) for value in values])

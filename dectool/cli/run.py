@@ -36,7 +36,7 @@ def run(
     network: options.Network = None,
     compute: options.Compute = None,
     seed: options.Seed = 0,
-    ranks_per_node: options.RanksPerNode = 1,
+    ranks_per_node: options.RanksPerNode = None,
     trace: Annotated[
         Path | None,
         typer.Option(

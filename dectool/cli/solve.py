@@ -75,7 +75,7 @@ def solve(
         typer.Option(metavar="N", help="Samples of a gradient; default: all.", show_default=False),
     ] = None,
     record_every: Annotated[int, typer.Option(metavar="N", help="Steps between records.")] = 1,
-    ranks_per_node: options.RanksPerNode = 1,
+    ranks_per_node: options.RanksPerNode = None,
     check: Annotated[
         bool, typer.Option(help="Refuse a topology that the algorithm's theory does not allow.")
     ] = True,

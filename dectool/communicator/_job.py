@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dectool.communicator._core import Observation
@@ -38,6 +38,9 @@ class Settings(NamedTuple):
         local_size: Ranks on one node; ``None`` for what the backend finds.
         trace: Whether to record spans and messages.
         observer: Who takes the records, or ``None``.
+        stall_timeout: Real seconds of waiting after which a rank reports whom it waits for.
+        timeout: Real seconds of waiting after which that is an error.
+        env: Further environment variables of the processes.
     """
 
     size: int
@@ -49,6 +52,9 @@ class Settings(NamedTuple):
     local_size: int | None = None
     trace: bool = False
     observer: Observer | None = None
+    stall_timeout: float = 30.0
+    timeout: float = 300.0
+    env: Mapping[str, str] = {}
 
 
 class Outcome(NamedTuple):

@@ -54,7 +54,7 @@ def test_a_broken_backend(cli, quick, monkeypatch):
 
 def test_a_backend_that_computes_something_else(quick, monkeypatch):
     monkeypatch.setattr(doctor, "_program", lambda comm: comm.per_rank(lambda rank: [1.0]))
-    faults = doctor.backend_faults()
+    faults = doctor.backend_faults(["stacked", "sim"])
     assert all(text.startswith("wrong: the averages") for text in faults.values())
 
 
@@ -83,3 +83,11 @@ def test_a_package_whose_import_fails():
     package = doctor.Package("numpy", "os; os._exit(3)", None, "arrays")
     assert doctor.fault(package) == "broken: import ended with status 3"
     assert doctor.fault(doctor.Package("numpy", "numpy", None, "arrays")) is None
+
+
+def test_mpi_is_tried_where_it_is_installed(cli, quick, monkeypatch):
+    pytest.importorskip("mpi4py")
+    assert "backend mpi" not in cli("doctor").stdout
+    mpi = doctor.Package("mpi4py", "mpi4py.MPI", "mpi", "processes")
+    monkeypatch.setattr(doctor, "PACKAGES", (*doctor.PACKAGES, mpi))
+    assert "backend mpi: 4 ranks average rightly" in cli("doctor").stdout

@@ -1,0 +1,376 @@
+"""Progress of one process: its messages, its background operations, and its patience.
+
+One thread calls MPI. While the program waits, the engine takes in whatever arrives, from any rank
+and for any operation, and resumes background operations, which are greenlets. So operations that
+ranks complete in different orders cannot block each other.
+
+A rank's last message tells every other rank that it has ended, and how. Messages of one rank do
+not overtake each other, so whoever has all of these has everything that was ever sent to it.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import greenlet
+import numpy as np
+
+from dectool.backends.mpi import _wire
+from dectool.communicator import Channel, Parcel, Pending
+from dectool.errors import DeadlockError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+RETURNED, FAILED, STOPPED = 0, 1, 2
+"""How a rank ends: by returning, by an error of its own, or because another one failed."""
+
+GRACE = 2.0
+"""Seconds that the other ranks have to end once one has failed."""
+
+_FIRST, _DATA, _END = 1, 2, 3
+_MISSING: Any = object()
+_SPINS = 2000
+
+
+class Ended(BaseException):
+    """Another rank failed, so this one stops where it waits; never seen by programs."""
+
+
+class StalledError(DeadlockError):
+    """The wait of one rank that is an error; the message is that rank's line of the report."""
+
+
+class Unsettled(BaseException):
+    """A rank failed, and others do not stop."""
+
+
+class Receipt(Pending):
+    """A parcel that is awaited, or the result of a background operation."""
+
+    __slots__ = ("channel", "content", "source", "strand")
+
+    def __init__(self, source: int, channel: Channel, strand: Strand | None = None) -> None:
+        self.source = source
+        self.channel = channel
+        self.strand = strand
+        self.content: Any = _MISSING
+
+    @property
+    def complete(self) -> bool:
+        """Whether what is awaited has come."""
+        return self.content is not _MISSING
+
+
+class Strand:
+    """A background operation: a greenlet, and what it waits for."""
+
+    __slots__ = ("greenlet", "waits")
+
+    def __init__(self) -> None:
+        self.greenlet: greenlet.greenlet
+        self.waits: Sequence[Receipt] = ()
+
+
+class Engine:
+    """Sends, receives and waits for one rank.
+
+    Args:
+        comm: A communicator of its own, on which nobody else sends.
+        stall_timeout: Seconds of waiting after which a report is printed once.
+        timeout: Seconds of waiting after which a wait is an error.
+        describe: Returns the words for a wait: of the receipts that are missing (of no receipts:
+            for other ranks to return), and of the ranks among their sources that have ended.
+        tell: Prints a report.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        stall_timeout: float,
+        timeout: float,
+        describe: Callable[[Sequence[Receipt], Sequence[int]], str],
+        tell: Callable[[str], None],
+    ) -> None:
+        from mpi4py import MPI
+
+        self._mpi = MPI
+        self.comm = comm
+        self._stall_timeout = stall_timeout
+        self._timeout = timeout
+        self._describe = describe
+        self._tell = tell
+        self._status = MPI.Status()
+        self._arrived: dict[Any, deque[Parcel]] = {}
+        self._expected: dict[Any, deque[Receipt]] = {}
+        self._incoming: dict[int, deque[tuple[list[Any], Channel, Parcel]]] = {}
+        self._under_way: deque[tuple[Any, Any]] = deque()
+        self._strands: list[Strand] = []
+        self._hub = greenlet.getcurrent()
+        self._current: Strand | None = None
+        self._finishing = False
+        self.ended: dict[int, int] = {}
+        self.failed = False
+        self.messages = 0
+        self.bytes = 0
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def post(self, parcel: Parcel, dest: int, channel: Channel, *, counted: bool = True) -> None:
+        """Send a parcel; returns at once, and keeps it until it is sent."""
+        if counted:
+            self.messages += 1
+            self.bytes += parcel.nbytes
+        if dest == self.comm.rank:
+            self._deliver(dest, channel, parcel)
+            return
+        first, rest = _wire.encode(parcel, channel)
+        self._send(first, dest, _FIRST)
+        for piece in rest:
+            self._send(piece, dest, _DATA)
+        self._forget_sent()
+
+    def _send(self, data: np.ndarray[Any, Any], dest: int, tag: int) -> None:
+        request = self.comm.Isend([data, self._mpi.BYTE], dest, tag)
+        self._under_way.append((request, data))
+
+    def _forget_sent(self) -> None:
+        while self._under_way and self._under_way[0][0].Test():
+            self._under_way.popleft()
+
+    def expect(self, source: int, channel: Channel) -> Receipt:
+        """Match the next parcel from ``source`` on ``channel`` with a receipt."""
+        receipt = Receipt(source, channel)
+        key = (source, channel)
+        arrived = self._arrived.get(key)
+        if arrived:
+            receipt.content = arrived.popleft()
+            if not arrived:
+                del self._arrived[key]
+        else:
+            self._expected.setdefault(key, deque()).append(receipt)
+        return receipt
+
+    def _deliver(self, source: int, channel: Channel, parcel: Parcel) -> None:
+        key = (source, channel)
+        expected = self._expected.get(key)
+        if expected:
+            expected.popleft().content = parcel
+            if not expected:
+                del self._expected[key]
+        else:
+            self._arrived.setdefault(key, deque()).append(parcel)
+
+    def _take_in(self) -> bool:
+        """Receive one message if there is one; tell whether there was."""
+        # Data messages have their receive posted with the first one, so a probe never sees them.
+        message = self.comm.Improbe(status=self._status)
+        if message is None:
+            return False
+        source = self._status.Get_source()
+        ends = self._status.Get_tag() == _END
+        first = np.empty(self._status.Get_count(self._mpi.BYTE), np.uint8)
+        message.Recv([first, self._mpi.BYTE])
+        if ends:
+            self.ended[source] = int(first[0])
+            self.failed = self.failed or first[0] != RETURNED
+        else:
+            self._take_parcel(source, first)
+        return True
+
+    def _take_parcel(self, source: int, first: np.ndarray[Any, Any]) -> None:
+        """Deliver a parcel, or start receiving its data; parcels of a source keep their order."""
+        header, data = _wire.decode(first)
+        buffers = _wire.empty_buffers(header)
+        requests: list[Any] = []
+        if header.inline:
+            _wire.fill(buffers, data)
+        else:
+            requests = [
+                self.comm.Irecv([piece, self._mpi.BYTE], source, _DATA)
+                for piece in _wire.raw(buffers)
+            ]
+        parcel = Parcel(buffers, _wire.layout_of(header.layout), header.sequence)
+        if requests or source in self._incoming:
+            queue = self._incoming.setdefault(source, deque())
+            queue.append((requests, header.channel, parcel))
+        else:
+            self._deliver(source, header.channel, parcel)
+
+    def _complete_incoming(self) -> bool:
+        moved = False
+        for source, queue in list(self._incoming.items()):
+            while queue and self._mpi.Request.Testall(queue[0][0]):
+                _, channel, parcel = queue.popleft()
+                self._deliver(source, channel, parcel)
+                moved = True
+            if not queue:
+                del self._incoming[source]
+        return moved
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def wait(self, pending: Sequence[Any]) -> list[Any]:
+        """Block until all receipts are complete; return their contents.
+
+        Raises:
+            DeadlockError: Nothing came for ``timeout`` seconds, or nothing can come any more.
+            Ended: Another rank failed meanwhile.
+        """
+        strand = self._current
+        if strand is not None:
+            while not all(receipt.complete for receipt in pending):
+                strand.waits = pending
+                self._hub.switch()
+        else:
+            self._block(
+                lambda: all(receipt.complete for receipt in pending), lambda: _messages(pending)
+            )
+        return [receipt.content for receipt in pending]
+
+    def _block(self, done: Callable[[], bool], missing: Callable[[], Sequence[Receipt]]) -> None:
+        idle = 0
+        told = False
+        began = 0.0
+        while not done():
+            if self.progress():
+                idle = 0
+                began = 0.0
+                continue
+            idle += 1
+            if idle < _SPINS and not self.failed:
+                if idle % 16 == 0:
+                    os.sched_yield()
+                continue
+            now = time.monotonic()
+            began = began or now
+            waited = now - began
+            if self.failed:
+                if not self._finishing:
+                    raise Ended(self._report(missing()))
+                if waited > GRACE:
+                    raise Unsettled
+            elif waited > self._timeout or self._hopeless(missing()):
+                raise StalledError(self._report(missing()))
+            elif waited > self._stall_timeout and not told:
+                told = True
+                self._tell(f"after {waited:.1f} s {self._report(missing())}")
+            time.sleep(2e-4 if waited < 1.0 else 5e-3)
+
+    def _report(self, missing: Sequence[Receipt]) -> str:
+        return self._describe(missing, sorted({r.source for r in missing} & self.ended.keys()))
+
+    def _hopeless(self, missing: Sequence[Receipt]) -> bool:
+        """Tell whether a message is awaited from a rank that has ended without sending it."""
+        return any(r.source in self.ended and r.source not in self._incoming for r in missing)
+
+    def ready(self, pending: Sequence[Any]) -> bool:
+        """Take in what has arrived; tell whether all receipts are complete."""
+        while self.progress():
+            pass
+        if all(receipt.complete for receipt in pending):
+            return True
+        if self.failed and self._current is None:
+            raise Ended(self._report(_messages(pending)))
+        return False
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, and take in meanwhile what arrives."""
+        until = time.perf_counter() + seconds
+        left = seconds
+        while left > 0.0:
+            if not self.progress():
+                time.sleep(min(left, 5e-3))
+            if self.failed and self._current is None:
+                raise Ended("")
+            left = until - time.perf_counter()
+
+    def progress(self) -> bool:
+        """Do what can be done without blocking; tell whether anything was."""
+        moved = self._take_in()
+        if self._incoming:
+            moved = self._complete_incoming() or moved
+        if self._under_way:
+            self._forget_sent()
+        for strand in list(self._strands):
+            if all(receipt.complete for receipt in strand.waits):
+                self._resume(strand)
+                moved = True
+        return moved
+
+    # -- background operations -----------------------------------------------------------------
+
+    def background(self, work: Callable[[], Any]) -> Receipt:
+        """Start an operation beside the program; the receipt completes with its result."""
+        strand = Strand()
+        receipt = Receipt(self.comm.rank, ("background",), strand)
+
+        def body() -> None:
+            try:
+                receipt.content = work()
+            finally:
+                self._strands.remove(strand)
+
+        strand.greenlet = greenlet.greenlet(body)
+        # Without a copy, what the program set with np.errstate would not hold in here.
+        strand.greenlet.gr_context = contextvars.copy_context()
+        self._strands.append(strand)
+        self._resume(strand)
+        return receipt
+
+    def _resume(self, strand: Strand) -> None:
+        before, self._current = self._current, strand
+        outer, self._hub = self._hub, greenlet.getcurrent()
+        strand.greenlet.parent = self._hub
+        try:
+            strand.greenlet.switch()
+        finally:
+            self._current, self._hub = before, outer
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def complete_background(self) -> None:
+        """Wait for the operations that the program did not wait for, while they can go on."""
+
+        def missing() -> list[Receipt]:
+            return [r for strand in self._strands for r in _messages(strand.waits)]
+
+        self._block(lambda: not self._strands or self._hopeless(missing()), missing)
+        self._strands = []
+
+    def finish(self, how: int) -> list[tuple[int, Channel]]:
+        """Tell the others that this rank has ended, and wait until all have.
+
+        Returns:
+            (source, channel) of each message that nobody received.
+
+        Raises:
+            DeadlockError: The others did not end within ``timeout``.
+            Unsettled: A rank failed, and the others did not end within :data:`GRACE`.
+        """
+        self._finishing = True
+        self.failed = self.failed or how != RETURNED
+        self._strands = []
+        others = [rank for rank in range(self.comm.size) if rank != self.comm.rank]
+        for rank in others:
+            self._send(np.array([how], np.uint8), rank, _END)
+        self._block(
+            lambda: len(self.ended) == len(others) and not self._under_way and not self._incoming,
+            tuple,
+        )
+        return [(source, channel) for (source, channel), q in self._arrived.items() for _ in q]
+
+
+def _messages(pending: Sequence[Receipt]) -> list[Receipt]:
+    """Return the messages that are missing, those of background operations among them."""
+    found: list[Receipt] = []
+    for receipt in pending:
+        if not receipt.complete:
+            strand = receipt.strand
+            found += [receipt] if strand is None else _messages(strand.waits)
+    return found

@@ -1,0 +1,124 @@
+"""The wire format: one message with a header and the data, or, when large, data that follow.
+
+A message begins with 8 bytes, the length of its header. The header is a pickle of the channel, the
+sequence number, the layout and each buffer's dtype and shape. The data of small parcels follow in
+the same message; those of large ones come in messages of their own, cut where MPI's counts end.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dectool.communicator import Channel, Parcel
+from dectool.communicator._arrays import Buffer, Leaf, Phantom
+from dectool.communicator._parcel import Layout
+
+INLINE = 64 * 1024
+CUT = 1 << 30
+
+_Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+class Header(NamedTuple):
+    """What is known of a parcel before its data: all but the numbers."""
+
+    channel: Channel
+    sequence: int
+    layout: bytes
+    buffers: tuple[tuple[str, tuple[int, ...], int], ...]
+    inline: bool
+
+
+def encode(parcel: Parcel, channel: Channel) -> tuple[_Bytes, list[_Bytes]]:
+    """Return the first message of a parcel, and the data messages that follow it."""
+    inline = parcel.nbytes <= INLINE
+    specs = tuple(_spec(buffer) for buffer in parcel.buffers)
+    header = pickle.dumps(
+        Header(channel, parcel.sequence, _layout_bytes(parcel.layout), specs, inline),
+        pickle.HIGHEST_PROTOCOL,
+    )
+    data = [_bytes(buffer) for buffer in parcel.buffers if isinstance(buffer, np.ndarray)]
+    head = np.frombuffer(len(header).to_bytes(8, "little") + header, np.uint8)
+    if inline:
+        return (np.concatenate([head, *data]) if data else head), []
+    return head, [piece for flat in data for piece in pieces(flat)]
+
+
+def decode(message: _Bytes) -> tuple[Header, _Bytes]:
+    """Return the header of a first message, and the data in it."""
+    length = int.from_bytes(message[:8].tobytes(), "little")
+    header: Header = pickle.loads(message[8 : 8 + length].data)
+    return header, message[8 + length :]
+
+
+def empty_buffers(header: Header) -> tuple[Buffer, ...]:
+    """Return room for the data of a parcel."""
+    return tuple(
+        Phantom(shape, itemsize) if not dtype else np.empty(shape, dtype)
+        for dtype, shape, itemsize in header.buffers
+    )
+
+
+def fill(buffers: Sequence[Buffer], data: _Bytes) -> None:
+    """Copy inline data into the buffers."""
+    start = 0
+    for buffer in buffers:
+        if isinstance(buffer, np.ndarray):
+            flat = _bytes(buffer)
+            flat[:] = data[start : start + flat.size]
+            start += flat.size
+
+
+def pieces(flat: _Bytes) -> Iterator[_Bytes]:
+    """Cut the bytes of a buffer where one MPI call must end."""
+    for start in range(0, flat.size, CUT):
+        yield flat[start : start + CUT]
+
+
+def raw(buffers: Sequence[Buffer]) -> Iterator[_Bytes]:
+    """Return the bytes of each buffer as views, cut as the sender cuts them."""
+    for buffer in buffers:
+        if isinstance(buffer, np.ndarray):
+            yield from pieces(_bytes(buffer))
+
+
+def _bytes(buffer: np.ndarray[Any, Any]) -> _Bytes:
+    return np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
+
+
+def _spec(buffer: Buffer) -> tuple[str, tuple[int, ...], int]:
+    if isinstance(buffer, Phantom):
+        return ("", buffer.shape, buffer.itemsize)
+    # ml_dtypes types have no portable code in dtype.str; their name is one once imported.
+    code = buffer.dtype.name if buffer.dtype.kind == "V" else buffer.dtype.str
+    return (code, buffer.shape, buffer.itemsize)
+
+
+_SENT: dict[int, tuple[Layout, bytes]] = {}
+
+
+def _layout_bytes(layout: Layout | None) -> bytes:
+    if layout is None:
+        return b""
+    known = _SENT.get(id(layout))
+    if known is not None and known[0] is layout:
+        return known[1]
+    if len(_SENT) > 4096:
+        _SENT.clear()
+    packed = pickle.dumps((layout.leaves, layout.structure), pickle.HIGHEST_PROTOCOL)
+    _SENT[id(layout)] = (layout, packed)
+    return packed
+
+
+@lru_cache(maxsize=4096)
+def layout_of(packed: bytes) -> Layout | None:
+    """Return the layout of a header; equal bytes give the same object."""
+    if not packed:
+        return None
+    leaves, structure = pickle.loads(packed)
+    return Layout(tuple(Leaf(*leaf) for leaf in leaves), structure)
