@@ -85,7 +85,7 @@ class Engine:
         stall_timeout: Seconds of waiting after which a report is printed once.
         timeout: Seconds of waiting after which a wait is an error.
         describe: Returns the words for a wait: of the receipts that are missing (of no receipts:
-            for other ranks to return), and of the ranks among their sources that have ended.
+            for other ranks to return), and of the ranks among their sources that have returned.
         tell: Prints a report.
     """
 
@@ -263,7 +263,8 @@ class Engine:
             time.sleep(2e-4 if waited < 1.0 else 5e-3)
 
     def _report(self, missing: Sequence[Receipt]) -> str:
-        return self._describe(missing, sorted({r.source for r in missing} & self.ended.keys()))
+        returned = {rank for rank, how in self.ended.items() if how == RETURNED}
+        return self._describe(missing, sorted({r.source for r in missing} & returned))
 
     def _hopeless(self, missing: Sequence[Receipt]) -> bool:
         """Tell whether a message is awaited from a rank that has ended without sending it."""

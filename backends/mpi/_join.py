@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,10 @@ from dectool.errors import ArgumentError, BackendError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+
+_READING = 1.0
+"""Seconds that the launcher gets to read the last words of a job."""
 
 
 def join(program: Callable[..., Any], args: Sequence[Any], settings: Settings) -> Outcome:
@@ -70,4 +75,6 @@ def _abort(world: MPI.Intracomm, mine: Sequence[Failure], error: BaseException) 
     """Say what is known on this rank, and end the job: other ranks do not stop by themselves."""
     text = mine[0].text if mine else str(error)
     print(f"[{world.rank}] {text}", file=sys.stderr, flush=True)
+    # The launcher passes on what was printed, but drops what it has not read when the job ends.
+    time.sleep(_READING)
     world.Abort(1)

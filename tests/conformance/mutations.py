@@ -17,6 +17,7 @@ from dectool.communicator import (
     _core,
     _groups,
     _neighborhood,
+    _one_rank,
     _parcel,
     _plans,
     _rounds,
@@ -27,7 +28,7 @@ from dectool.communicator._groups import GroupOperations
 from dectool.communicator._hierarchical import HierarchicalOperations
 from dectool.communicator._neighborhood import NeighborhoodOperations
 from dectool.kernels import _casts
-from dectool.sim import AlphaBeta, _communicator
+from dectool.sim import AlphaBeta
 from dectool.sim._communicator import SimCommunicator
 from dectool.sim._engine import Engine
 
@@ -411,9 +412,7 @@ MUTATIONS: dict[str, list[Mutation]] = {
     ],
     "clocks_go_forward_by_what_elapses": [replace(Engine, "elapse", half_the_time)],
     "a_value_is_not_received_before_it_is_sent": [replace(AlphaBeta, "transfer", at_once)],
-    "chance_follows_from_seed_rank_and_purpose": [
-        replace(_communicator, "generator", same_for_all)
-    ],
+    "chance_follows_from_seed_rank_and_purpose": [replace(_one_rank, "generator", same_for_all)],
     "per_rank_makes_values_that_differ": [
         instead(CommunicatorCore, "per_rank", lambda self, function: function(0))
     ],
