@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +173,23 @@ class Processes:
             # Guards end with their ranks, and mpiexec with the guards; this is for when not.
             _signal(os.killpg, self._process.pid)
             self._process.wait()
+            # mpiexec may be gone before the kernel has taken the last rank away.
+            _await_end(self._pids.values())
             self._streams.close()
             self._said = (self._folder / "launcher").read_text(errors="replace")
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _await_end(pids: Iterable[int]) -> None:
+    """Wait until none of the processes is there any more, :data:`GRACE` seconds at most."""
+    limit = time.monotonic() + GRACE
+    for pid in pids:
+        while time.monotonic() < limit:
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                break
+            time.sleep(1e-3)
 
 
 def _signal(send: Callable[[int, int], None], pid: int) -> None:
