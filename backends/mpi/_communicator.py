@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self, final
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast, final
 
+from dectool.backends.mpi._boards import DONE, WAITING, describe
 from dectool.backends.mpi._engine import Engine
+from dectool.backends.mpi._in_place import Exchange, exchange_of
+from dectool.backends.mpi._outputs import Outputs
 from dectool.backends.mpi._records import Records
-from dectool.communicator import Channel, OneRankCommunicator, Parcel, Pending
+from dectool.communicator import Channel, NeighborPlan, OneRankCommunicator, Parcel, Pending
+from dectool.communicator._parcel import Buffer, Layout
 
 
 @final
@@ -41,12 +46,72 @@ class MPICommunicator(OneRankCommunicator):
         self._start = start
         self._seconds = compute
         self._records = records
+        self._outputs = Outputs()
 
     def _post(self, parcel: Parcel, dest: int, channel: Channel) -> None:
         self._engine.post(parcel, self._world(dest), channel)
 
     def _expect(self, source: int, channel: Channel) -> Pending:
         return self._engine.expect(self._world(source), channel)
+
+    def _average(
+        self,
+        buffers: tuple[Buffer, ...],
+        layout: Layout,
+        plan: NeighborPlan,
+        channel: Channel,
+        number: int,
+    ) -> Sequence[Buffer]:
+        engine = self._engine
+        described = describe(layout, buffers)
+        # The first call goes by message: many operations are called only once.
+        if number and described.kinds is not None and not engine.in_background:
+            size = described.room(buffers)
+            exchange = self._exchange(plan, channel, size)
+            if exchange is not None and not engine.expects(exchange.sources, channel):
+                out = tuple([self._outputs.like(buffer) for buffer in buffers])
+                state = exchange.start(engine, number, described, buffers, out)
+                if state == DONE:
+                    return out
+                if state == WAITING:
+                    return self._await_exchange(exchange, buffers, layout, number, plan, out)
+        return super()._average(buffers, layout, plan, channel, number)
+
+    def _exchange(self, plan: NeighborPlan, channel: Channel, size: int) -> Exchange | None:
+        """Return how to average in shared memory, if all neighbours can."""
+        known = plan.route
+        if (
+            known is not None
+            and known.version == self._engine.boards.version
+            and known.channel is channel
+            and known.capacity >= size
+        ):
+            return cast(Exchange, known)
+        world = replace(
+            plan,
+            destinations=tuple(map(self._world, plan.destinations)),
+            sources=tuple(map(self._world, plan.sources)),
+        )
+        plan.route = exchange_of(self._engine, world, channel, size)
+        return cast("Exchange | None", plan.route)
+
+    def _await_exchange(
+        self,
+        exchange: Exchange,
+        buffers: tuple[Buffer, ...],
+        layout: Layout,
+        number: int,
+        plan: NeighborPlan,
+        out: tuple[Buffer, ...],
+    ) -> Sequence[Buffer]:
+        mine = Parcel(buffers, layout, number)
+        agree, by_message = exchange.go_on(self._engine, mine)
+        if agree:
+            return out
+        try:
+            return self._reduce(mine, exchange.received(by_message), plan)
+        finally:
+            exchange.end()
 
     def _await(self, pending: Sequence[Pending]) -> list[Any]:
         return self._engine.wait(pending)

@@ -21,6 +21,7 @@ import greenlet
 import numpy as np
 
 from dectool.backends.mpi import _wire
+from dectool.backends.mpi._boards import Boards
 from dectool.communicator import Channel, Parcel, Pending
 from dectool.errors import DeadlockError
 
@@ -87,6 +88,7 @@ class Engine:
         describe: Returns the words for a wait: of the receipts that are missing (of no receipts:
             for other ranks to return), and of the ranks among their sources that have returned.
         tell: Prints a report.
+        boards: Shared memory with the ranks of the node.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Engine:
         timeout: float,
         describe: Callable[[Sequence[Receipt], Sequence[int]], str],
         tell: Callable[[str], None],
+        boards: Boards,
     ) -> None:
         from mpi4py import MPI
 
@@ -105,10 +108,11 @@ class Engine:
         self._timeout = timeout
         self._describe = describe
         self._tell = tell
+        self.boards = boards
         self._status = MPI.Status()
         self._arrived: dict[Any, deque[Parcel]] = {}
         self._expected: dict[Any, deque[Receipt]] = {}
-        self._incoming: dict[int, deque[tuple[list[Any], Channel, Parcel]]] = {}
+        self._incoming: dict[int, deque[tuple[list[Any], _wire.Header, Parcel]]] = {}
         self._under_way: deque[tuple[Any, Any]] = deque()
         self._strands: list[Strand] = []
         self._hub = greenlet.getcurrent()
@@ -129,7 +133,13 @@ class Engine:
         if dest == self.comm.rank:
             self._deliver(dest, channel, parcel)
             return
-        first, rest = _wire.encode(parcel, channel)
+        box = self.boards.written.get(channel)
+        if box is None or dest not in self.boards.node:
+            first, rest = _wire.encode(parcel, channel)
+        elif box.put(parcel, dest):
+            return
+        else:
+            first, rest = _wire.encode(parcel, channel, *box.by_message(dest))
         self._send(first, dest, _FIRST)
         for piece in rest:
             self._send(piece, dest, _DATA)
@@ -154,17 +164,35 @@ class Engine:
                 del self._arrived[key]
         else:
             self._expected.setdefault(key, deque()).append(receipt)
+            if key in self.boards.read:
+                self._take_from(key)
         return receipt
+
+    def expects(self, sources: Sequence[int], channel: Channel) -> bool:
+        """Tell whether a receipt waits for a parcel of one of the sources."""
+        return bool(self._expected) and any((s, channel) in self._expected for s in sources)
 
     def _deliver(self, source: int, channel: Channel, parcel: Parcel) -> None:
         key = (source, channel)
-        expected = self._expected.get(key)
-        if expected:
-            expected.popleft().content = parcel
-            if not expected:
-                del self._expected[key]
+        if key in self._expected:
+            self._give(key, parcel)
         else:
             self._arrived.setdefault(key, deque()).append(parcel)
+
+    def _give(self, key: tuple[int, Channel], parcel: Parcel) -> None:
+        expected = self._expected[key]
+        expected.popleft().content = parcel
+        if not expected:
+            del self._expected[key]
+
+    def _take_from(self, key: tuple[int, Channel]) -> bool:
+        """Give what is on a board, and was counted, to those that expect it."""
+        lane = self.boards.read[key]
+        moved = False
+        while key in self._expected and (parcel := lane.take()) is not None:
+            self._give(key, parcel)
+            moved = True
+        return moved
 
     def _take_in(self) -> bool:
         """Receive one message if there is one; tell whether there was."""
@@ -198,16 +226,24 @@ class Engine:
         parcel = Parcel(buffers, _wire.layout_of(header.layout), header.sequence)
         if requests or source in self._incoming:
             queue = self._incoming.setdefault(source, deque())
-            queue.append((requests, header.channel, parcel))
+            queue.append((requests, header, parcel))
         else:
-            self._deliver(source, header.channel, parcel)
+            self._arrive(source, header, parcel)
+
+    def _arrive(self, source: int, header: _wire.Header, parcel: Parcel) -> None:
+        channel = header.channel
+        if header.number < 0:
+            self._deliver(source, channel, parcel)
+        else:
+            self.boards.arrive(source, channel, header.number, parcel, header.ticket)
+            self._take_from((source, channel))
 
     def _complete_incoming(self) -> bool:
         moved = False
         for source, queue in list(self._incoming.items()):
             while queue and self._mpi.Request.Testall(queue[0][0]):
-                _, channel, parcel = queue.popleft()
-                self._deliver(source, channel, parcel)
+                _, header, parcel = queue.popleft()
+                self._arrive(source, header, parcel)
                 moved = True
             if not queue:
                 del self._incoming[source]
@@ -228,12 +264,27 @@ class Engine:
                 strand.waits = pending
                 self._hub.switch()
         else:
-            self._block(
+            self.block(
                 lambda: all(receipt.complete for receipt in pending), lambda: _messages(pending)
             )
         return [receipt.content for receipt in pending]
 
-    def _block(self, done: Callable[[], bool], missing: Callable[[], Sequence[Receipt]]) -> None:
+    @property
+    def in_background(self) -> bool:
+        """Whether the line of execution is that of a background operation."""
+        return self._current is not None
+
+    def block(self, done: Callable[[], bool], missing: Callable[[], Sequence[Receipt]]) -> None:
+        """Go on with everything else until ``done()``.
+
+        Args:
+            done: Does what it can without blocking; tells whether that was all.
+            missing: Returns receipts for what has not come, for a report.
+
+        Raises:
+            DeadlockError: Nothing came for ``timeout`` seconds, or nothing can come any more.
+            Ended: Another rank failed meanwhile.
+        """
         idle = 0
         told = False
         began = 0.0
@@ -298,6 +349,9 @@ class Engine:
             moved = self._complete_incoming() or moved
         if self._under_way:
             self._forget_sent()
+        for key in self.boards.read:
+            if key in self._expected:
+                moved = self._take_from(key) or moved
         for strand in list(self._strands):
             if all(receipt.complete for receipt in strand.waits):
                 self._resume(strand)
@@ -341,7 +395,7 @@ class Engine:
         def missing() -> list[Receipt]:
             return [r for strand in self._strands for r in _messages(strand.waits)]
 
-        self._block(lambda: not self._strands or self._hopeless(missing()), missing)
+        self.block(lambda: not self._strands or self._hopeless(missing()), missing)
         self._strands = []
 
     def finish(self, how: int) -> list[tuple[int, Channel]]:
@@ -360,11 +414,13 @@ class Engine:
         others = [rank for rank in range(self.comm.size) if rank != self.comm.rank]
         for rank in others:
             self._send(np.array([how], np.uint8), rank, _END)
-        self._block(
+        self.block(
             lambda: len(self.ended) == len(others) and not self._under_way and not self._incoming,
             tuple,
         )
-        return [(source, channel) for (source, channel), q in self._arrived.items() for _ in q]
+        left = [(*key, len(parcels)) for key, parcels in self._arrived.items()]
+        left += [(*key, lane.left) for key, lane in self.boards.read.items()]
+        return [(source, channel) for source, channel, count in left for _ in range(count)]
 
 
 def _messages(pending: Sequence[Receipt]) -> list[Receipt]:

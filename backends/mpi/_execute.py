@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dectool.backends.mpi._boards import Boards
 from dectool.backends.mpi._communicator import MPICommunicator
 from dectool.backends.mpi._engine import FAILED, RETURNED, STOPPED, Ended, Engine
 from dectool.backends.mpi._objects import post_object, receive_objects
@@ -83,14 +84,16 @@ def execute(
     """
     global _running
     _running = True
+    node, found = _ranks_on_node(world)
     engine = Engine(
         world,
         terms.stall_timeout,
         terms.timeout,
         lambda missing, ended: waiting(world.rank, missing, ended),
         tell,
+        Boards({rank: number for number, rank in enumerate(node)}),
     )
-    local_size = terms.local_size or _ranks_on_a_node(world)
+    local_size = terms.local_size or found
     settings: Settings | None = None
     share: Share | None = None
     try:
@@ -104,6 +107,7 @@ def execute(
         unreceived = [(source, world.rank, channel) for source, channel in engine.finish(how)]
     finally:
         _running = False
+        engine.boards.close()
     if how != RETURNED or any(engine.ended.values()):
         return None
     assert share is not None
@@ -189,11 +193,12 @@ def _compute_times(settings: Settings, rank: int) -> Callable[[float | None], fl
     return lambda flops: times.one_rank(rank, next(numbers), flops)
 
 
-def _ranks_on_a_node(world: MPI.Intracomm) -> int:
-    """Return how many ranks each node has, or 1 if they have different numbers."""
+def _ranks_on_node(world: MPI.Intracomm) -> tuple[list[int], int]:
+    """Return the ranks on this node, and how many each node has: 1 if they differ."""
     from mpi4py import MPI
 
     node = world.Split_type(MPI.COMM_TYPE_SHARED)
-    sizes = set(world.allgather(node.size))
+    ranks = node.allgather(world.rank)
     node.Free()
-    return int(sizes.pop()) if len(sizes) == 1 else 1
+    sizes = set(world.allgather(len(ranks)))
+    return ranks, sizes.pop() if len(sizes) == 1 else 1

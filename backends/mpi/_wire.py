@@ -20,29 +20,40 @@ from dectool.communicator._parcel import Layout
 
 INLINE = 64 * 1024
 CUT = 1 << 30
+ALIGNED = 64
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_Specs = tuple[tuple[str, tuple[int, ...], int], ...]
 
 
 class Header(NamedTuple):
-    """What is known of a parcel before its data: all but the numbers."""
+    """What is known of a parcel before its data: all but the numbers.
+
+    ``number`` counts what goes to one rank on one channel where some of it goes through shared
+    memory (-1 elsewhere), and ``ticket`` tells where that is.
+    """
 
     channel: Channel
     sequence: int
     layout: bytes
-    buffers: tuple[tuple[str, tuple[int, ...], int], ...]
+    buffers: _Specs
     inline: bool
+    number: int = -1
+    ticket: Any = None
 
 
-def encode(parcel: Parcel, channel: Channel) -> tuple[_Bytes, list[_Bytes]]:
+def encode(
+    parcel: Parcel, channel: Channel, number: int = -1, ticket: Any = None
+) -> tuple[_Bytes, list[_Bytes]]:
     """Return the first message of a parcel, and the data messages that follow it."""
     inline = parcel.nbytes <= INLINE
     specs = tuple(_spec(buffer) for buffer in parcel.buffers)
+    layout = _layout_bytes(parcel.layout)
     header = pickle.dumps(
-        Header(channel, parcel.sequence, _layout_bytes(parcel.layout), specs, inline),
+        Header(channel, parcel.sequence, layout, specs, inline, number, ticket),
         pickle.HIGHEST_PROTOCOL,
     )
-    data = [_bytes(buffer) for buffer in parcel.buffers if isinstance(buffer, np.ndarray)]
+    data = [as_bytes(buffer) for buffer in parcel.buffers if isinstance(buffer, np.ndarray)]
     head = np.frombuffer(len(header).to_bytes(8, "little") + header, np.uint8)
     if inline:
         return (np.concatenate([head, *data]) if data else head), []
@@ -69,7 +80,7 @@ def fill(buffers: Sequence[Buffer], data: _Bytes) -> None:
     start = 0
     for buffer in buffers:
         if isinstance(buffer, np.ndarray):
-            flat = _bytes(buffer)
+            flat = as_bytes(buffer)
             flat[:] = data[start : start + flat.size]
             start += flat.size
 
@@ -84,10 +95,11 @@ def raw(buffers: Sequence[Buffer]) -> Iterator[_Bytes]:
     """Return the bytes of each buffer as views, cut as the sender cuts them."""
     for buffer in buffers:
         if isinstance(buffer, np.ndarray):
-            yield from pieces(_bytes(buffer))
+            yield from pieces(as_bytes(buffer))
 
 
-def _bytes(buffer: np.ndarray[Any, Any]) -> _Bytes:
+def as_bytes(buffer: np.ndarray[Any, Any]) -> _Bytes:
+    """Return the bytes of a buffer as a flat view, or as a copy where it is not contiguous."""
     return np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
 
 
@@ -122,3 +134,28 @@ def layout_of(packed: bytes) -> Layout | None:
         return None
     leaves, structure = pickle.loads(packed)
     return Layout(tuple(Leaf(*leaf) for leaf in leaves), structure)
+
+
+def pack_layout(layout: Layout, buffers: Sequence[Buffer]) -> bytes:
+    """Return what :func:`unpack_layout` needs to know."""
+    specs = tuple(_spec(buffer) for buffer in buffers)
+    return pickle.dumps((_layout_bytes(layout), specs), pickle.HIGHEST_PROTOCOL)
+
+
+def unpack_layout(
+    packed: bytes, memory: Any, offset: int
+) -> tuple[Layout | None, tuple[Buffer, ...]]:
+    """Return the layout and the buffers of a parcel in memory, each at the next :data:`ALIGNED`."""
+    layout, specs = _unpickled(packed)
+    buffers: list[Buffer] = []
+    for dtype, shape, _ in specs:
+        buffer = np.ndarray(shape, dtype, memory, offset)
+        offset += -(-buffer.nbytes // ALIGNED) * ALIGNED
+        buffers.append(buffer)
+    return layout_of(layout), tuple(buffers)
+
+
+@lru_cache(maxsize=4096)
+def _unpickled(packed: bytes) -> tuple[bytes, _Specs]:
+    layout, specs = pickle.loads(packed)
+    return layout, specs

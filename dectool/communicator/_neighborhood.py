@@ -213,8 +213,19 @@ class NeighborhoodOperations(NeighborPlans):
         if plan.factors:
             return self._start_neighbor_allreduce(buffers, layout, plan).wait()
         channel, number = self._numbered("neighbor_allreduce")
+        return unpack(self._average(buffers, layout, plan, channel, number), layout)
+
+    def _average(
+        self,
+        buffers: tuple[Buffer, ...],
+        layout: Layout,
+        plan: NeighborPlan,
+        channel: Channel,
+        number: int,
+    ) -> Sequence[Buffer]:
+        """Trade with the neighbours and sum; to be overridden for speed only."""
         parcel = Parcel(own(buffers), layout, number)
-        return unpack(self._reduce(parcel, self._trade(parcel, plan, channel), plan), layout)
+        return self._reduce(parcel, self._trade(parcel, plan, channel), plan)
 
     def _trade(self, parcel: Parcel, plan: NeighborPlan, channel: Channel) -> list[Any]:
         """Send to all destinations and await all sources; to be overridden for speed only."""

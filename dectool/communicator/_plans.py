@@ -80,7 +80,9 @@ class NeighborPlans(CommunicatorCore):
         else:
             factors = self._checked_destinations(self.rank, dst_weights)
         dests = tuple(sorted(factors))
-        return replace(base, destinations=dests, factors=tuple(factors[dest] for dest in dests))
+        scales = tuple(factors[dest] for dest in dests)
+        plain = all(scale is None for scale in scales)
+        return replace(base, destinations=dests, factors=() if plain else scales)
 
     def _checked_weights(self, owner: int, weights: Any, argument: str) -> dict[int, float]:
         """Return the weights that rank ``owner`` gives to others, with plain keys and values."""

@@ -67,7 +67,11 @@ def _assert_same_array(got: Any, expected: Any, where: str) -> None:
         return
     one, other = to_numpy(got), to_numpy(expected)
     same = _bits(one) == _bits(other)
-    assert same, f"{where}: got {one.tolist()}, not {other.tolist()}, bit for bit"
+    assert same, f"{where}: got {_shown(one)}, not {_shown(other)}, bit for bit"
+
+
+def _shown(x: np.ndarray[Any, Any]) -> str:
+    return np.array2string(x, threshold=20, floatmode="unique", separator=", ")
 
 
 def _bits(x: np.ndarray[Any, Any]) -> bytes:

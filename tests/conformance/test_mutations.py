@@ -11,6 +11,7 @@ import pytest
 import dectool
 from dectool import sim
 from dectool.communicator import _parcel
+from dectool.kernels import _weighted_sum
 from dectool.sim import stacked
 from dectool.sim.stacked import _communicator as stacked_communicator, _plan
 from dectool.testing import (
@@ -24,6 +25,12 @@ from dectool.testing import (
 )
 from tests.conformance.mutations import MUTATIONS, Mutation, replace
 from tests.sim import test_collective_costs
+
+
+@pytest.fixture(autouse=True)
+def numpy_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the kernels in which mistakes are planted, not their twins in C."""
+    monkeypatch.setattr(_weighted_sum, "_native", None)
 
 
 @pytest.fixture(autouse=True)

@@ -58,6 +58,55 @@ def assert_same(got: np.ndarray, expected: np.ndarray, dtype: str) -> None:
     np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(expected[number]))
 
 
+@pytest.fixture(params=["C", "NumPy"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do weighted sums with the C kernel, and with its twin."""
+    if request.param == "NumPy":
+        monkeypatch.setattr(_weighted_sum, "_native", None)
+    elif _weighted_sum._native is None:
+        pytest.skip("the C extension was not built")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [0, 1, 7, 2047, 2048, 2049, 5000])
+def test_c_and_numpy_give_the_same_bits(dtype: str, size: int) -> None:
+    """For special values too, and whatever the number of terms."""
+    with np.errstate(all="ignore"):
+        for count in (1, 2, 3, 4, 9):
+            rows = list(buffers(dtype, count, size, count))
+            weights = np.random.default_rng(count).normal(size=count).tolist()
+            twin = _weighted_sum._by_numpy(weights, rows, name_of(dtype))
+            assert_same(weighted_sum(weights, rows, name_of(dtype)), twin, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("weight", [1.0, 0.3, -1e-7, 3.7e4, 2.0**-24])
+def test_every_half_is_widened_and_rounded_alike(dtype: str, weight: float) -> None:
+    """All 65,536 of them, subnormals, infinities and NaNs among them."""
+    every = np.arange(1 << 16, dtype=np.uint16)
+    term = every if dtype == "bfloat16" else every.view(np.float16)
+    with np.errstate(all="ignore"):
+        twin = _weighted_sum._by_numpy([weight], [term], dtype)
+        assert_same(weighted_sum([weight], [term], dtype), twin, dtype)
+
+
+@pytest.mark.skipif(_weighted_sum._native is None, reason="the C extension was not built")
+def test_the_c_kernel_refuses_what_does_not_fit() -> None:
+    native = _weighted_sum._native
+    a, b = np.zeros(4), np.zeros(5)
+    for arguments in (
+        (0, a, (1.0, 1.0), [a, b]),
+        (0, a, (1.0,), [a, a]),
+        (0, a, (), []),
+        (9, a, (1.0,), [a]),
+        (0, a, (1.0,) * 65, [a] * 65),
+        (0, a, ("x",), [a]),
+        (0, a, (1.0,), [None]),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            native(*arguments)
+
+
 @pytest.mark.parametrize("fused", [False, True], ids=["scipy", "by columns"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sparse_products_have_the_bits_of_weighted_sums(
@@ -91,6 +140,7 @@ def test_empty_rows_and_columns_give_zeros() -> None:
         assert by_columns(W, np.ones((4, 0)), "float64").shape == (3, 0)
 
 
+@pytest.mark.usefixtures("kernel")
 def test_each_product_and_sum_is_rounded_once() -> None:
     """Against exact fractions, for weights and values that do not round away."""
     rng = np.random.default_rng(0)
@@ -104,6 +154,7 @@ def test_each_product_and_sum_is_rounded_once() -> None:
         assert got[column] == total
 
 
+@pytest.mark.usefixtures("kernel")
 def test_sums_start_from_positive_zero() -> None:
     zero = np.array([-0.0])
     assert not np.signbit(weighted_sum([1.0], [zero], "float64"))
@@ -111,6 +162,7 @@ def test_sums_start_from_positive_zero() -> None:
     assert not np.signbit(sparse_product(sp.csr_array([[1.0]]), zero[None], "float64"))
 
 
+@pytest.mark.usefixtures("kernel")
 def test_halves_are_summed_in_single_precision() -> None:
     """2048 + 1 + 1 is 2048 in float16, and 2050 in float32."""
     terms = [np.array([value], np.float16) for value in (2048.0, 1.0, 1.0)]
