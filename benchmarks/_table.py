@@ -44,6 +44,7 @@ def compare(
     at_least: float | None = None,
     at_most: float | None = None,
     ratio_at_most: float | None = None,
+    ratio_at_least: float | None = None,
     unit: str = "",
 ) -> Row:
     """Return the row of a case, judged by the bounds that are given."""
@@ -55,6 +56,8 @@ def compare(
         bounds.append((f"<= {at_most:,g} {unit}".strip(), ours <= at_most))
     if ratio_at_most is not None and ratio is not None:
         bounds.append((f"ratio <= {ratio_at_most:g}", ratio <= ratio_at_most))
+    if ratio_at_least is not None and ratio is not None:
+        bounds.append((f"ratio >= {ratio_at_least:g}", ratio >= ratio_at_least))
     budget = " and ".join(text for text, _ in bounds) or None
     return Row(case, ours, rival, ratio, budget, all(met for _, met in bounds) if bounds else None)
 

@@ -37,7 +37,7 @@ __all__ = [
     "topology",
 ]
 
-_LAZY = frozenset({"algorithms", "problems", "sim", "testing", "theory"})
+_LAZY = frozenset({"algorithms", "compression", "problems", "sim", "testing", "theory"})
 
 
 def __getattr__(name: str) -> _ModuleType:

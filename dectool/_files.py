@@ -15,7 +15,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary name beside ``path``, renamed to ``path`` if the block succeeds.
 
     If it fails, the temporary file is removed and what was at ``path`` stays. The temporary name
-    has the same suffix, since writers of pictures choose their format by it.
+    has the same suffix, since writers of pictures choose their format by it. The content reaches
+    the disk before the name does, so that a machine that stops leaves the old file or the new.
 
     Raises:
         FileNotFoundError: The folder does not exist.
@@ -41,10 +42,19 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         # mkstemp makes files that only their owner can read.
         temporary.chmod(0o666 & ~_umask())
+        _flush(temporary)
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, final
 
+from dectool._hosts import check_slots, checked_hosts, checked_launcher, slots_of
 from dectool._optional import require
 from dectool._text import nearest
 from dectool.communicator import Outcome, Settings
@@ -34,9 +35,11 @@ class Cluster:
     processes stay; if one of them died or did not stop, the next run starts new ones.
 
     Args:
-        n: Number of processes.
+        n: Number of processes; default: as many as ``hosts`` take.
         backend: "mpi".
         env: Further environment variables of the processes.
+        hosts: Where they run; see :func:`dectool.run`.
+        launcher: The command that reaches hosts; see :func:`dectool.run`.
 
     Example:
         >>> import dectool
@@ -45,10 +48,18 @@ class Cluster:
         ...     second = dectool.run(program, n=2, backend=cluster)
         ...     history = dectool.solve(algorithm, problem, topology=graph, steps=100,
         ...                             backend=cluster)
+        >>> with dectool.Cluster(hosts=["first:2", "second:2"]) as cluster:  # doctest: +SKIP
+        ...     result = cluster.run(program)
     """
 
     def __init__(
-        self, n: Any, *, backend: str = "mpi", env: Mapping[str, str] | None = None
+        self,
+        n: int | None = None,
+        *,
+        backend: str = "mpi",
+        env: Mapping[str, str] | None = None,
+        hosts: Sequence[str] | None = None,
+        launcher: str | Sequence[str] | None = None,
     ) -> None:
         check_backend(backend)
         if backend != "mpi":
@@ -56,8 +67,13 @@ class Cluster:
                 f"Cluster(backend={backend!r}): a simulation has no processes to keep; "
                 f"use run(..., backend={backend!r}), or Cluster(backend='mpi')"
             )
+        self._hosts = checked_hosts(hosts)
+        self._launcher = checked_launcher(launcher, self._hosts)
+        if n is None and self._hosts:
+            n = slots_of(self._hosts)
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ArgumentError(f"n={n!r} must be an integer, at least 1")
+            raise ArgumentError(f"n={n!r} must be an integer, at least 1, or hosts= be given")
+        check_slots(n, self._hosts)
         self.n = n
         self.backend = backend
         self._env = checked_variables(env)
@@ -77,7 +93,8 @@ class Cluster:
             self._processes.close()
 
     def __repr__(self) -> str:
-        return f"<Cluster of {self.n} processes, {self.backend}>"
+        where = f" on {', '.join(map(str, self._hosts))}" if self._hosts else ""
+        return f"<Cluster of {self.n} processes{where}, {self.backend}>"
 
     def run(self, program: Callable[..., Any], n: int | None = None, **options: Any) -> Result:
         """Run a program; see :func:`dectool.run`.
@@ -134,7 +151,7 @@ class Cluster:
                 "run(..., backend='mpi'), which joins them"
             )
         if self._processes is None or not self._processes.alive:
-            self._processes = Processes(self.n, self._env)
+            self._processes = Processes(self.n, self._env, self._hosts, self._launcher)
         return self._processes
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _Array = np.ndarray[Any, Any]
 _FORMAT = 1
+UNFINISHED = "unfinished"
 
 
 @final
@@ -34,7 +35,8 @@ class History:
         state: The algorithm's state at the last recorded step: name to array of shape (n, ...),
             or to a number that all ranks share.
         x0: Starting points, shape ``(n, *shape)``.
-        status: "completed", "stopped" (the ``stop`` criterion was met) or "diverged".
+        status: "completed", "stopped" (the ``stop`` criterion was met), "diverged", or
+            "unfinished": a checkpoint of a run that was under way.
         about: What was run: algorithm, parameters, problem, topology, backend, seed, network.
     """
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dectool._hosts import Host, check_slots, checked_hosts, checked_launcher, slots_of
 from dectool._text import listing
 from dectool.cluster import (
     BACKENDS as BACKENDS,
@@ -69,13 +70,15 @@ def run(
     timeout: float = TIMEOUT,
     stall_timeout: float = STALL_TIMEOUT,
     env: Mapping[str, str] | None = None,
+    hosts: Sequence[str] | None = None,
+    launcher: str | Sequence[str] | None = None,
 ) -> Result:
     """Run ``program(comm, *args)`` on ``n`` ranks.
 
     Args:
         program: A plain function of a :class:`dectool.Communicator`; it runs once for each rank
             (once for all of them with ``"stacked"``).
-        n: Number of ranks; default: the size of ``topology``.
+        n: Number of ranks; default: the size of ``topology``, else as many as ``hosts`` take.
         backend: "sim" (discrete-event simulation), "stacked" (all ranks as rows of one array),
             "mpi" (real processes, which this starts, or joins under ``mpiexec``), or a
             :class:`dectool.Cluster` that is open.
@@ -93,6 +96,11 @@ def run(
             most ``inf`` ("mpi"; a simulator knows at once when nothing can come).
         stall_timeout: Real seconds of waiting after which a rank says whom it waits for ("mpi").
         env: Further environment variables of the processes ("mpi" only).
+        hosts: Machines on which the processes run ("mpi" only), each with the number of ranks
+            that it takes, as in ``["first:2", "second:2"]`` (1 where none is given). Ranks fill one
+            host after the other. Each needs the same Python at the same place.
+        launcher: The command that runs another one on a host, called as ``ssh`` is, which is the
+            default: a string or a sequence of words.
 
     Returns:
         Values, time, messages and bytes.
@@ -126,6 +134,8 @@ def run(
         timeout=timeout,
         stall_timeout=stall_timeout,
         env=env,
+        hosts=hosts,
+        launcher=launcher,
     )
     return Result(
         values=outcome.values,
@@ -152,14 +162,21 @@ def start(
     timeout: float = TIMEOUT,
     stall_timeout: float = STALL_TIMEOUT,
     env: Mapping[str, str] | None = None,
+    hosts: Sequence[str] | None = None,
+    launcher: str | Sequence[str] | None = None,
     observer: Observer | None = None,
 ) -> Outcome:
     """Check the arguments of :func:`run`, choose the backend, and run, with an observer."""
     name = backend.backend if isinstance(backend, Cluster) else backend
     check_backend(name)
     _check_program(program)
-    if n is None and topology is None and isinstance(backend, Cluster):
-        n = backend.n
+    machines = checked_hosts(hosts)
+    agent = checked_launcher(launcher, machines)
+    if n is None and topology is None:
+        if isinstance(backend, Cluster):
+            n = backend.n
+        elif machines:
+            n = slots_of(machines)
     settings = Settings(
         size=_checked_size(n, topology),
         topology=topology.at(0) if isinstance(topology, Schedule) else topology,
@@ -177,22 +194,39 @@ def start(
         env=checked_variables(env),
     )
     _check_offered(name, settings)
+    _check_hosts(backend, settings.size, machines)
     if isinstance(backend, Cluster):
         outcome = backend.execute(program, args, settings)
+    elif backend == "mpi":
+        from dectool.backends.mpi import run_mpi
+
+        outcome = run_mpi(program, args, settings, machines, agent)
     else:
-        outcome = _backend(backend)(program, args, settings)
+        outcome = _simulator(backend)(program, args, settings)
     _check_received(outcome.unreceived)
     return outcome
 
 
-def _backend(name: str) -> Callable[[Any, Sequence[Any], Settings], Outcome]:
-    if name == "mpi":
-        from dectool.backends.mpi import run_mpi
-
-        return run_mpi
+def _simulator(name: str) -> Callable[[Any, Sequence[Any], Settings], Outcome]:
     from dectool.sim import _start
 
     return _start.run_sim if name == "sim" else _start.run_stacked
+
+
+def _check_hosts(backend: str | Cluster, n: int, hosts: Sequence[Host]) -> None:
+    """Refuse hosts where none are taken, or not so many ranks."""
+    if not hosts:
+        return
+    if isinstance(backend, Cluster):
+        raise ArgumentError(
+            "hosts= comes too late for processes that run; give it to Cluster(hosts=...)"
+        )
+    if backend != "mpi":
+        raise UnsupportedOperation(
+            f"hosts= is for processes, which backend {backend!r} does not start; leave it out, or "
+            "use backend='mpi'"
+        )
+    check_slots(n, hosts)
 
 
 def _check_offered(backend: str, settings: Settings) -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dectool._checkpoint import checked_checkpoint, checked_resume
 from dectool._progress import progress_bar
+from dectool._recorder import Recorder
 from dectool._text import nearest
 from dectool.algorithms import Algorithm, State, check_needs
 from dectool.cluster import TIMEOUT, Cluster
-from dectool.communicator import Communicator, Observation
+from dectool.communicator import Communicator
 from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.history import History
-from dectool.metrics import COLUMNS, measure
+from dectool.metrics import COLUMNS
 from dectool.problems import DataProblem, Problem
 from dectool.run import start as start_run
 from dectool.topology import Schedule, Topology, as_schedule
@@ -44,10 +46,14 @@ def solve(
     stop: Stop | None = None,
     check: bool = True,
     progress: bool | None = None,
-    resume: History | None = None,
+    resume: History | str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
     ranks_per_node: int | None = None,
     timeout: float = TIMEOUT,
     env: Mapping[str, str] | None = None,
+    hosts: Sequence[str] | None = None,
+    launcher: str | Sequence[str] | None = None,
 ) -> History:
     r"""Run an algorithm on a problem and record what it does.
 
@@ -70,11 +76,19 @@ def solve(
             most its limit), or a function of the record.
         check: Whether to refuse a topology that breaks what the algorithm's theory needs.
         progress: Whether to show a progress bar; default: on an interactive terminal.
-        resume: A history of the same algorithm to go on from; ``steps`` still counts from the
-            very start. Iterates go on bit for bit; clocks go on together from the last record.
+        resume: What to go on from: a history of the same algorithm and problem, or the path of a
+            saved one, of a checkpoint, say; ``steps`` still counts from the very start. Iterates
+            go on bit for bit, on any backend; clocks go on together from the last record.
+        checkpoint: A file to which state and records are written while the run goes on, so that
+            one that was killed can be resumed; in a folder, ``checkpoint.npz``. The file is
+            replaced as a whole, and read like any history; its status is "unfinished", until the
+            last write, at the end. A run that diverges leaves its last finite checkpoint.
+        checkpoint_every: Steps between checkpoints, a multiple of ``record_every``.
         ranks_per_node: Ranks on each node; see :func:`dectool.run`.
         timeout: Real seconds that a rank may wait before that is an error ("mpi").
         env: Further environment variables of the processes ("mpi" only).
+        hosts: Machines on which the processes run ("mpi" only); see :func:`dectool.run`.
+        launcher: The command that reaches hosts; see :func:`dectool.run`.
 
     Returns:
         Metrics of each recorded step, the final state, and what was run. If iterates stop being
@@ -94,26 +108,46 @@ def solve(
         ('stopped', 1.0)
     """
     schedule = _checked(algorithm, problem, topology, steps, record_every, batch_size)
-    if resume is not None:
-        _check_resumable(algorithm, problem, steps, x0, resume)
+    history = checked_resume(resume, algorithm, problem, steps, x0)
+    target = checked_checkpoint(checkpoint, checkpoint_every, record_every)
     if check:
         check_needs(algorithm.name, algorithm.needs, schedule)
-    start = _starting_points(problem, x0) if resume is None else resume.x0
-    drawn = 0 if resume is None else resume.about["gradients"]
-    recorder = _Recorder(problem, steps, record_every, stop_rule(stop), resume)
+    start = _starting_points(problem, x0) if history is None else history.x0
     flat = start.reshape(problem.size, problem.dim)
+    about = {
+        "algorithm": algorithm.name,
+        "parameters": algorithm.parameters(),
+        "problem": problem.name,
+        "topology": schedule.name,
+        "size": problem.size,
+        "backend": backend.backend if isinstance(backend, Cluster) else backend,
+        "network": repr(network),
+        "compute": repr(compute),
+        "seed": _plain(seed),
+        "batch_size": _plain(batch_size),
+    }
+    recorder = Recorder(
+        problem,
+        steps,
+        flat,
+        about,
+        stop=stop_rule(stop),
+        resume=history,
+        checkpoint=target,
+    )
+    drawn = recorder.gradients
 
     def program(comm: Communicator) -> None:
         gradient = _Gradient(comm, problem, batch_size, drawn)
         comm.topology = schedule.at(recorder.first)
-        if resume is None:
+        if history is None:
             state = algorithm.at(0).init(comm, flat[comm.rank], gradient)
             comm._observe(0, (state, gradient.number))
         else:
             state = State(
                 **{
                     name: value[comm.rank] if isinstance(value, np.ndarray) else value
-                    for name, value in resume.state.items()
+                    for name, value in history.state.items()
                 }
             )
         for k in range(recorder.first, steps):
@@ -136,26 +170,13 @@ def solve(
             ranks_per_node=ranks_per_node,
             timeout=timeout,
             env=env,
+            hosts=hosts,
+            launcher=launcher,
             observer=recorder,
         )
     # A real backend recorded in the process of rank 0 and hands back what it has there.
-    assert isinstance(outcome.observer, _Recorder)
-    recorder = outcome.observer
-    recorder.warn(algorithm.name)
-    about = {
-        "algorithm": algorithm.name,
-        "parameters": algorithm.parameters(),
-        "problem": problem.name,
-        "topology": schedule.name,
-        "size": problem.size,
-        "backend": backend.backend if isinstance(backend, Cluster) else backend,
-        "network": repr(network),
-        "compute": repr(compute),
-        "seed": int(seed),
-        "batch_size": None if batch_size is None else int(batch_size),
-        "gradients": recorder.gradients,
-    }
-    return History(recorder.columns(), recorder.state, start, recorder.status, about)
+    assert isinstance(outcome.observer, Recorder)
+    return outcome.observer.history()
 
 
 class _Gradient:
@@ -183,102 +204,9 @@ class _Gradient:
         return g if self._flat else g.reshape(x.shape)
 
 
-class _Recorder:
-    """Collects the metrics of recorded steps, and ends the run when it should end."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        steps: int,
-        record_every: int,
-        stop: Callable[[dict[str, float]], bool] | None,
-        resume: History | None,
-    ) -> None:
-        self._problem = problem
-        self._stop = stop
-        self.live = stop is not None
-        self._records: list[dict[str, float]] = []
-        self._before = resume
-        self._offset = dict.fromkeys(("time", "bytes", "messages"), 0.0)
-        if resume is not None:
-            self._offset = {name: resume.last[name] for name in self._offset}
-        self._previous = None if resume is None else _flat_iterates(resume)
-        self.first = 0 if resume is None else resume.step
-        self.advance: Callable[[int], None] = _unseen
-        self.state: dict[str, Any] = {} if resume is None else dict(resume.state)
-        self.gradients: int = 0 if resume is None else resume.about["gradients"]
-        self.status = "completed"
-        self._where = ""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the progress bar behind when a recorder goes to another process."""
-        return {**self.__dict__, "advance": _unseen}
-
-    def collect(self, observation: Observation) -> bool:
-        """Measure one step; tell whether the run is to end."""
-        self.state, self.gradients = _gathered(observation)
-        X = np.asarray(self.state["x"], np.float64)
-        record: dict[str, float] = {
-            "step": observation.step,
-            "time": observation.time + self._offset["time"],
-            "bytes": observation.bytes + int(self._offset["bytes"]),
-            "messages": observation.messages + int(self._offset["messages"]),
-        }
-        finite = np.isfinite(X).all(axis=1)
-        record.update(measure(self._problem, X, self._previous))
-        self._previous = X
-        self._records.append(record)
-        self.advance(observation.step)
-        if not finite.all():
-            self.status = "diverged"
-            self._where = f"x of rank {int(np.argmin(finite))} at step {observation.step}"
-            return True
-        if self._stop is not None and self._stop(record):
-            self.status = "stopped"
-            return True
-        return False
-
-    def columns(self) -> dict[str, Any]:
-        """Return the records by column, those of a resumed history first."""
-        columns = {name: np.array([r[name] for r in self._records]) for name in COLUMNS}
-        if self._before is None:
-            return columns
-        before = self._before.records
-        if not self._records:
-            return dict(before)
-        return {name: np.concatenate([before[name], columns[name]]) for name in COLUMNS}
-
-    def warn(self, name: str) -> None:
-        """Say where iterates stopped being finite, if they did."""
-        if self.status == "diverged":
-            warnings.warn(
-                f"{name} diverged: {self._where} is not finite; use a smaller lr",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-
-
-def _unseen(step: int) -> None:
-    del step
-
-
-def _flat_iterates(history: History) -> np.ndarray[Any, Any]:
-    return np.asarray(history.state["x"], np.float64)
-
-
-def _gathered(observation: Observation) -> tuple[dict[str, Any], int]:
-    """Return the state with the rank axis in front, and how many gradients each rank took."""
-    if observation.stacked:
-        state, gradients = observation.values
-        return dict(state), gradients
-    states, counts = zip(*observation.values, strict=True)
-    stacked = {
-        name: np.stack([state[name] for state in states])
-        if isinstance(value, np.ndarray)
-        else value
-        for name, value in states[0].items()
-    }
-    return stacked, counts[0]
+def _plain(number: Any) -> Any:
+    """Return a Python number for one of NumPy, so that it can be written as JSON."""
+    return number.item() if isinstance(number, np.generic) else number
 
 
 def stop_rule(stop: Any) -> Callable[[dict[str, float]], bool] | None:
@@ -367,29 +295,3 @@ def check_numbers(problem: Problem, steps: Any, record_every: Any, batch_size: A
     for name, value, least in whole:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ArgumentError(f"{name}={value!r} must be an integer, at least {least}")
-
-
-def _check_resumable(
-    algorithm: Algorithm, problem: Problem, steps: int, x0: Any, resume: Any
-) -> None:
-    if not isinstance(resume, History):
-        raise ArgumentTypeError(
-            f"resume is a {type(resume).__name__}; give a History, such as History.load('out.npz')"
-        )
-    if x0 is not None:
-        raise ArgumentError("x0 and resume are both given; a history has its own start: omit x0")
-    if resume.about["algorithm"] != algorithm.name:
-        raise ArgumentError(
-            f"resume is a history of {resume.about['algorithm']}, not of {algorithm.name}; "
-            "go on with the same algorithm"
-        )
-    if resume.x0.shape != (problem.size, *problem.shape):
-        raise ArgumentError(
-            f"resume has iterates of shape {resume.x0.shape}, but the problem's are "
-            f"{(problem.size, *problem.shape)}; go on with the same problem"
-        )
-    if steps < resume.step:
-        raise ArgumentError(
-            f"steps={steps}, but resume is at step {resume.step} already; steps counts from the "
-            "very start"
-        )

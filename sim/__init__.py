@@ -13,11 +13,17 @@ from dectool.sim.compute import (
     PerRank as PerRank,
     ShiftedExponential as ShiftedExponential,
 )
-from dectool.sim.network import AlphaBeta as AlphaBeta, LogGP as LogGP, NetworkModel as NetworkModel
+from dectool.sim.network import (
+    AlphaBeta as AlphaBeta,
+    Codec as Codec,
+    LogGP as LogGP,
+    NetworkModel as NetworkModel,
+)
 from dectool.sim.trace import Trace as Trace
 
 __all__ = [
     "AlphaBeta",
+    "Codec",
     "ComputeModel",
     "Constant",
     "Exponential",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self, final
 
@@ -32,6 +33,11 @@ class SimCommunicator(OneRankCommunicator):
         super().__init__(strand.state.rank, engine.size, seed=seed, local_size=local_size)
         self._engine = engine
         self._strand = strand
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload bytes that this rank has sent."""
+        return self._strand.state.bytes
 
     def _post(self, parcel: Parcel, dest: int, channel: Channel) -> None:
         key = (self._me, self._world(dest), channel)
@@ -74,6 +80,11 @@ class SimCommunicator(OneRankCommunicator):
     def elapse(self, seconds: float) -> None:
         """Let ``seconds`` of work pass on this rank's clock."""
         self._engine.elapse(self._strand, self._checked_seconds(seconds), "compute")
+
+    def _spend(self, what: str, nbytes: int) -> None:
+        rate = getattr(self._engine.network.codec, what)
+        if nbytes and rate < math.inf:
+            self._engine.elapse(self._strand, nbytes / rate, what)
 
     def _compute(self, flops: float | None = None) -> None:
         state = self._strand.state

@@ -24,6 +24,10 @@ class StackedGenerator:
     def __init__(self, seed: int, size: int, purpose: str, number: int | None = None) -> None:
         self._generators = [generator(seed, rank, purpose, number) for rank in range(size)]
 
+    def of(self, rank: int) -> np.random.Generator:
+        """Return the generator of one rank."""
+        return self._generators[rank]
+
     def __getattr__(self, name: str) -> Any:
         methods = [getattr(one, name) for one in self._generators]
         size = len(methods)

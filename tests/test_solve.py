@@ -1,4 +1,4 @@
-"""solve: its arguments, when it stops, what it records, what it refuses, how it goes on."""
+"""solve: its arguments, when it stops, what it records, what it refuses."""
 
 import sys
 import warnings
@@ -12,45 +12,17 @@ from dectool import algorithms, problems, topology
 from dectool.errors import ArgumentError, ArgumentTypeError, DectoolError, TopologyError
 from dectool.metrics import COLUMNS
 from dectool.sim import AlphaBeta, Constant, Exponential
-
-BACKENDS = ("stacked", "sim")
-H = np.array([1.0, 2, 3, 4, 1, 2, 3, 4])[:, None]
-ALL = {
-    name: algorithms.get(name, **({"lr": 0.05} if "lr" in kind.__dataclass_fields__ else {}))
-    for name, kind in algorithms.ALGORITHMS.items()
-}
-TRACKING = algorithms.ATCGradientTracking(lr=0.05)
-
-
-def quadratic():
-    return problems.Quadratic(h=H, b=np.arange(8.0)[:, None])
-
-
-def logistic(n=8):
-    data = problems.breast_cancer(rows=80)
-    return problems.LogisticRegression.from_data(data, n=n, l2=0.1, bias=True)
-
-
-def solve(algorithm=None, problem=None, **options):
-    options = {"topology": topology.ring(8), "steps": 20, **options}
-    return dectool.solve(
-        algorithms.EXTRA(lr=0.1) if algorithm is None else algorithm,
-        quadratic() if problem is None else problem,
-        **options,
-    )
-
-
-def same_bits(a, b):
-    assert a.state.keys() == b.state.keys()
-    for name, value in a.state.items():
-        assert np.asarray(value).tobytes() == np.asarray(b.state[name]).tobytes(), name
-
-
-def same_records(a, b, columns=COLUMNS):
-    for name in columns:
-        assert a[name].dtype == b[name].dtype
-        assert a[name].tobytes() == b[name].tobytes(), name
-
+from tests.solving import (
+    ALL,
+    BACKENDS,
+    TRACKING,
+    H,
+    logistic,
+    quadratic,
+    same_bits,
+    same_records,
+    solve,
+)
 
 # -- arguments -------------------------------------------------------------------------------------
 
@@ -100,7 +72,6 @@ def same_records(a, b, columns=COLUMNS):
         ({"x0": [np.inf]}, ValueError, ["x0", "finite"]),
         ({"x0": np.zeros((8, 1), complex)}, ValueError, ["x0 (dtype complex128)", "real"]),
         ({"x0": [["a"]] * 8}, ValueError, ["x0 (dtype <U1)", "real numbers"]),
-        ({"resume": "out.npz"}, TypeError, ["resume is a str", "History.load('out.npz')"]),
     ],
 )
 def test_bad_argument(options, kind, parts):
@@ -267,7 +238,9 @@ def test_divergence(backend, name):
     algorithm = algorithms.get(name, lr=1e3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        h = solve(algorithm, steps=1000, backend=backend)
+        h = dectool.solve(
+            algorithm, quadratic(), topology=topology.ring(8), steps=1000, backend=backend
+        )
     assert [str(w.message).split(":")[0] for w in caught] == [f"{algorithm.name} diverged"]
     assert caught[0].filename == __file__
     assert f"at step {h.step} is not finite; use a smaller lr" in str(caught[0].message)
@@ -376,79 +349,6 @@ def test_minibatches_have_the_same_bits(algorithm, batch_size):
     assert solve(algorithm, **{**options, "batch_size": None}).x.tobytes() != a.x.tobytes()
 
 
-# -- going on --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("second", BACKENDS)
-@pytest.mark.parametrize("first", BACKENDS)
-@pytest.mark.parametrize("name", ALL)
-def test_resume_gives_the_bits_of_an_uninterrupted_run(name, first, second):
-    gossips = not ALL[name].uses_gradient
-    problem = problems.Averaging(np.eye(8)) if gossips else logistic()
-    options = {"problem": problem, "check": False, "seed": 1}
-    if not gossips:
-        options["batch_size"] = 3
-    whole = solve(ALL[name], steps=12, backend=second, **options)
-    half = solve(ALL[name], steps=5, backend=first, **options)
-    rest = solve(ALL[name], steps=12, backend=second, resume=half, **options)
-    same_bits(rest, whole)
-    same_records(rest, whole)
-    assert rest.about["gradients"] == whole.about["gradients"]
-
-
-def test_resume_after_a_round_trip(tmp_path):
-    half = solve(TRACKING, logistic(), steps=5, batch_size=3)
-    loaded = dectool.History.load(half.save(tmp_path / "half.npz"))
-    whole = solve(TRACKING, logistic(), steps=9, batch_size=3)
-    same_bits(solve(TRACKING, logistic(), steps=9, batch_size=3, resume=loaded), whole)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_resume_with_a_schedule_of_both_kinds(backend):
-    algorithm = algorithms.ATC(lr=lambda k: 0.3 / (1 + k))
-    options = {"topology": topology.one_peer_exponential(8), "backend": backend}
-    whole = solve(algorithm, steps=11, **options)
-    half = solve(algorithm, steps=4, **options)
-    same_bits(solve(algorithm, steps=11, resume=half, **options), whole)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_resumed_clocks_go_on(backend):
-    models = {"network": AlphaBeta(1e-3, 1e6), "compute": Constant(2e-3), "backend": backend}
-    half = solve(steps=5, **models)
-    rest = solve(steps=9, resume=half, **models)
-    whole = solve(steps=9, **models)
-    np.testing.assert_allclose(rest["time"], whole["time"], rtol=1e-12)
-    assert rest["bytes"].tolist() == whole["bytes"].tolist()
-    assert rest["step"].tolist() == list(range(10))
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_resume_without_a_step_left(backend):
-    half = solve(steps=5, backend=backend)
-    again = solve(steps=5, backend=backend, resume=half)
-    same_records(half, again)
-    same_bits(half, again)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"steps": 3}, "steps=3, but resume is at step 5 already; steps counts from the very"),
-        ({"algorithm": algorithms.NIDS(lr=0.1)}, "resume is a history of EXTRA, not of NIDS"),
-        ({"x0": [1.0]}, "x0 and resume are both given"),
-        (
-            {"problem": problems.Quadratic.random(8, 3)},
-            r"resume has iterates of shape \(8, 1\), but the problem's are \(8, 3\)",
-        ),
-    ],
-)
-def test_resume_of_something_else(options, message):
-    half = solve(steps=5)
-    with pytest.raises(ArgumentError, match=message):
-        solve(resume=half, **options)
-
-
 # -- what the theory needs -------------------------------------------------------------------------
 
 DIGRAPH = topology.from_graph(
@@ -497,14 +397,21 @@ def test_needs(case, backend):
     assert solve(ALL[name], check=False, **options).step == 3
 
 
+# ECD steps from its own compressed estimate, which stays noisy on one rank as well.
+EXACT_ALONE = [name for name in ALL if name != "ECD"]
+# With a constant step Adam's last digits come late.
+STEPS_ALONE = {"OneBitAdam": 1000}
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EXACT_ALONE)
 def test_one_rank(name, backend):
     algorithm = ALL[name]
     problem = problems.Quadratic(h=[[2.0, 1.0]], b=[[1.0, 3.0]])
     if not algorithm.uses_gradient:
         problem = problems.Averaging([[1.0, 3.0]])
-    h = solve(algorithm, problem, topology=topology.ring(1), steps=400, backend=backend)
+    steps = STEPS_ALONE.get(name, 400)
+    h = solve(algorithm, problem, topology=topology.ring(1), steps=steps, backend=backend)
     assert h.last["messages"] == 0
     assert h.last["consensus_error"] == 0.0
     np.testing.assert_allclose(h.x[0], problem.optimum, atol=1e-6)

@@ -234,10 +234,13 @@ class Boards:
         node: Number, on this node, of each of its ranks, by rank in the world.
 
     Attributes:
+        near: The ranks on this node.
+        node: Those that may share memory, with their numbers.
         version: Grows whenever a board is replaced.
     """
 
     def __init__(self, node: Mapping[int, int]) -> None:
+        self.near = frozenset(node)
         self.node = node if native is not None and len(node) > 1 else {}
         self.crowded = len(node) > len(os.sched_getaffinity(0)) if self.node else False
         self.version = 0

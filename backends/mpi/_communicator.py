@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast, final
 
+import numpy as np
+
+from dectool.backends.mpi._arriving import SMALLEST, ArrivingAverage
 from dectool.backends.mpi._boards import DONE, WAITING, describe
 from dectool.backends.mpi._engine import Engine
 from dectool.backends.mpi._in_place import Exchange, exchange_of
-from dectool.backends.mpi._outputs import Outputs
 from dectool.backends.mpi._records import Records
 from dectool.communicator import Channel, NeighborPlan, OneRankCommunicator, Parcel, Pending
 from dectool.communicator._parcel import Buffer, Layout
+from dectool.kernels import empty
 
 
 @final
@@ -46,7 +49,11 @@ class MPICommunicator(OneRankCommunicator):
         self._start = start
         self._seconds = compute
         self._records = records
-        self._outputs = Outputs()
+
+    @property
+    def bytes_sent(self) -> int:
+        """Payload bytes that this rank has sent."""
+        return self._engine.bytes
 
     def _post(self, parcel: Parcel, dest: int, channel: Channel) -> None:
         self._engine.post(parcel, self._world(dest), channel)
@@ -69,13 +76,48 @@ class MPICommunicator(OneRankCommunicator):
             size = described.room(buffers)
             exchange = self._exchange(plan, channel, size)
             if exchange is not None and not engine.expects(exchange.sources, channel):
-                out = tuple([self._outputs.like(buffer) for buffer in buffers])
+                out = tuple([empty(b.shape, b.dtype) for b in buffers if isinstance(b, np.ndarray)])
                 state = exchange.start(engine, number, described, buffers, out)
                 if state == DONE:
                     return out
                 if state == WAITING:
                     return self._await_exchange(exchange, buffers, layout, number, plan, out)
+        if self._arrives_in_pieces(buffers, plan):
+            return self._average_arriving(buffers, layout, plan, channel, number)
         return super()._average(buffers, layout, plan, channel, number)
+
+    def _arrives_in_pieces(self, buffers: tuple[Buffer, ...], plan: NeighborPlan) -> bool:
+        near = self._engine.boards.near
+        return (
+            len(buffers) == 1
+            and isinstance(buffers[0], np.ndarray)
+            and buffers[0].nbytes >= SMALLEST
+            and bool(plan.weights)
+            and not self._engine.in_background
+            and any(self._world(source) not in near for source in plan.sources)
+        )
+
+    def _average_arriving(
+        self,
+        buffers: tuple[Buffer, ...],
+        layout: Layout,
+        plan: NeighborPlan,
+        channel: Channel,
+        number: int,
+    ) -> Sequence[Buffer]:
+        engine = self._engine
+        (own,) = buffers
+        assert isinstance(own, np.ndarray)
+        copied = empty(own.shape, own.dtype)
+        np.copyto(copied, own)
+        mine = Parcel((copied,), layout, number)
+        engine.post_in_turn(mine, [self._world(dest) for dest in plan.destinations], channel)
+        receipts = [engine.expect(self._world(source), channel) for source in plan.sources]
+        average = ArrivingAverage(engine, mine, receipts, plan, layout.dtypes[0])
+        engine.block(average.step, average.missing)
+        if average.agree:
+            return (average.result,)
+        return self._reduce(mine, [receipt.content for receipt in receipts], plan)
 
     def _exchange(self, plan: NeighborPlan, channel: Channel, size: int) -> Exchange | None:
         """Return how to average in shared memory, if all neighbours can."""

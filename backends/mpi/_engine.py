@@ -68,6 +68,24 @@ class Receipt(Pending):
         return self.content is not _MISSING
 
 
+class Incoming:
+    """A parcel whose data are on their way, in one message after the other."""
+
+    __slots__ = ("bytes", "header", "parcel", "requests")
+
+    def __init__(self, header: _wire.Header, parcel: Parcel, requests: deque[Any]) -> None:
+        self.header = header
+        self.parcel = parcel
+        self.requests = requests
+        self.bytes = 0
+
+    def advance(self) -> bool:
+        """Take note of the messages that have come; tell whether all have."""
+        while self.requests and self.requests[0][0].Test():
+            self.bytes += self.requests.popleft()[1]
+        return not self.requests
+
+
 class Strand:
     """A background operation: a greenlet, and what it waits for."""
 
@@ -112,7 +130,7 @@ class Engine:
         self._status = MPI.Status()
         self._arrived: dict[Any, deque[Parcel]] = {}
         self._expected: dict[Any, deque[Receipt]] = {}
-        self._incoming: dict[int, deque[tuple[list[Any], _wire.Header, Parcel]]] = {}
+        self._incoming: dict[int, deque[Incoming]] = {}
         self._under_way: deque[tuple[Any, Any]] = deque()
         self._strands: list[Strand] = []
         self._hub = greenlet.getcurrent()
@@ -134,15 +152,37 @@ class Engine:
             self._deliver(dest, channel, parcel)
             return
         box = self.boards.written.get(channel)
-        if box is None or dest not in self.boards.node:
-            first, rest = _wire.encode(parcel, channel)
+        near = dest in self.boards.near
+        size = _wire.CUT if near else _wire.PIECE
+        if box is None or not near:
+            first, rest = _wire.encode(parcel, channel, size)
         elif box.put(parcel, dest):
             return
         else:
-            first, rest = _wire.encode(parcel, channel, *box.by_message(dest))
+            first, rest = _wire.encode(parcel, channel, size, *box.by_message(dest))
         self._send(first, dest, _FIRST)
         for piece in rest:
             self._send(piece, dest, _DATA)
+        self._forget_sent()
+
+    def post_in_turn(self, parcel: Parcel, dests: Sequence[int], channel: Channel) -> None:
+        """Send a parcel to several ranks, a piece to each in turn.
+
+        Ranks that would each send all to one and then all to the next would first crowd some
+        links, then others.
+        """
+        far = [dest for dest in dests if dest not in self.boards.near]
+        for dest in dests:
+            if dest in self.boards.near:
+                self.post(parcel, dest, channel)
+        self.messages += len(far)
+        self.bytes += len(far) * parcel.nbytes
+        first, rest = _wire.encode(parcel, channel, _wire.PIECE)
+        for dest in far:
+            self._send(first, dest, _FIRST)
+        for piece in rest:
+            for dest in far:
+                self._send(piece, dest, _DATA)
         self._forget_sent()
 
     def _send(self, data: np.ndarray[Any, Any], dest: int, tag: int) -> None:
@@ -171,6 +211,17 @@ class Engine:
     def expects(self, sources: Sequence[int], channel: Channel) -> bool:
         """Tell whether a receipt waits for a parcel of one of the sources."""
         return bool(self._expected) and any((s, channel) in self._expected for s in sources)
+
+    def arriving(self, receipt: Receipt) -> Incoming | None:
+        """Return what is on its way for a receipt, if it is the first that waits for it."""
+        expected = self._expected.get((receipt.source, receipt.channel))
+        if expected is None or expected[0] is not receipt:
+            return None
+        for incoming in self._incoming.get(receipt.source, ()):
+            if incoming.header.channel == receipt.channel:
+                incoming.advance()
+                return incoming
+        return None
 
     def _deliver(self, source: int, channel: Channel, parcel: Parcel) -> None:
         key = (source, channel)
@@ -215,18 +266,17 @@ class Engine:
         """Deliver a parcel, or start receiving its data; parcels of a source keep their order."""
         header, data = _wire.decode(first)
         buffers = _wire.empty_buffers(header)
-        requests: list[Any] = []
+        requests: deque[Any] = deque()
         if header.inline:
             _wire.fill(buffers, data)
         else:
-            requests = [
-                self.comm.Irecv([piece, self._mpi.BYTE], source, _DATA)
-                for piece in _wire.raw(buffers)
-            ]
+            for piece in _wire.raw(buffers, header.piece):
+                request = self.comm.Irecv([piece, self._mpi.BYTE], source, _DATA)
+                requests.append((request, piece.size))
         parcel = Parcel(buffers, _wire.layout_of(header.layout), header.sequence)
         if requests or source in self._incoming:
             queue = self._incoming.setdefault(source, deque())
-            queue.append((requests, header, parcel))
+            queue.append(Incoming(header, parcel, requests))
         else:
             self._arrive(source, header, parcel)
 
@@ -241,9 +291,9 @@ class Engine:
     def _complete_incoming(self) -> bool:
         moved = False
         for source, queue in list(self._incoming.items()):
-            while queue and self._mpi.Request.Testall(queue[0][0]):
-                _, header, parcel = queue.popleft()
-                self._arrive(source, header, parcel)
+            while queue and queue[0].advance():
+                first = queue.popleft()
+                self._arrive(source, first.header, first.parcel)
                 moved = True
             if not queue:
                 del self._incoming[source]

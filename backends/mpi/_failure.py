@@ -17,6 +17,7 @@ from dectool.backends.mpi._report import deadlock
 from dectool.errors import BackendError, DeadlockError
 
 _ROOM = Path(__file__).resolve().parent
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)')
 
 
@@ -58,17 +59,38 @@ def _of_program(error: BaseException) -> TracebackType | None:
     return place or error.__traceback__
 
 
-def error_of(failures: Mapping[int, Failure], size: int) -> BaseException | None:
-    """Return the error to raise: that of the lowest rank which failed by itself."""
+def error_of(
+    failures: Mapping[int, Failure], size: int, places: Mapping[int, str]
+) -> BaseException | None:
+    """Return the error to raise: that of the lowest rank which failed by itself.
+
+    Args:
+        failures: How ranks failed.
+        size: Number of ranks.
+        places: On which host ranks are; it is named where there are several.
+    """
+    several = len(set(places.values())) > 1
     for kind in ("failed", "ended", "stalled"):
-        for rank in sorted(failures):
+        for rank in sorted(failures, key=lambda rank: (_distance(failures[rank]), rank)):
             if failures[rank].kind == kind:
                 if kind == "stalled":
                     lines = [failures[rank].text for rank in sorted(failures)]
                     return DeadlockError(deadlock([line for line in lines if line], size))
                 where = f"rank {rank} of {size}"
+                where += f" on host {places[rank]}" if several and rank in places else ""
                 return (_died if kind == "ended" else _raised)(where, failures[rank])
     return None
+
+
+def _distance(failure: Failure) -> int:
+    """Return how far an end is from its cause: who was killed, who crashed, who left by itself.
+
+    A process that has lost another one may abort or crash in MPI.
+    """
+    if failure.kind != "ended":
+        return 0
+    code = int(failure.text)
+    return 2 if code >= 0 else 0 if -code in _FROM_OUTSIDE else 1
 
 
 def _raised(where: str, failure: Failure) -> BaseException:

@@ -20,8 +20,8 @@ from dectool.backends.mpi._engine import Engine, Receipt
 from dectool.communicator import Channel, NeighborPlan, Parcel
 from dectool.communicator._parcel import Buffer
 
-PATIENCE = 50_000
-"""Nanoseconds that a call may spin before everything else goes on."""
+PATIENCE, CROWDED_PATIENCE = 50_000, 5_000
+"""Nanoseconds that a call may spin before everything else goes on; with more ranks than cores."""
 
 BUSY_LIMIT = 2e-3
 """Seconds of waiting for slow readers before their parcels go by message."""
@@ -42,6 +42,7 @@ class Exchange:
         "_lanes",
         "_messages",
         "_native",
+        "_patience",
         "capacity",
         "channel",
         "sources",
@@ -55,6 +56,7 @@ class Exchange:
         self.capacity = box.board.capacity
         self._messages = len(plan.destinations)
         self.version = boards.version
+        self._patience = CROWDED_PATIENCE if boards.crowded else PATIENCE
         self._lanes = [boards.read[source, channel] for source in plan.sources]
         self._native = native.Exchange(
             box.board,
@@ -79,7 +81,7 @@ class Exchange:
             DONE, WAITING (then :meth:`go_on`), or BUSY: nothing was done, as readers are behind.
         """
         low, high, packed, kinds = described
-        args = (number, low, high, packed, kinds, buffers, out, PATIENCE)
+        args = (number, low, high, packed, kinds, buffers, out, self._patience)
         state: int = self._native.start(*args)
         if state == BUSY:
             until = time.monotonic() + BUSY_LIMIT
@@ -109,7 +111,7 @@ class Exchange:
                     if parcel is not None:
                         by_message[position] = parcel
                         self._native.give(position, _addresses(parcel, mine))
-            state = self._native.go_on(PATIENCE)
+            state = self._native.go_on(self._patience)
             return bool(state != WAITING)
 
         def missing() -> list[Receipt]:

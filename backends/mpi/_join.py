@@ -62,12 +62,14 @@ def join(program: Callable[..., Any], args: Sequence[Any], settings: Settings) -
         _abort(world, mine, error)
         raise
     own.Free()
-    packed = world.allgather(dumps(mine[0] if mine else None))
-    found = {rank: pickle.loads(failure) for rank, failure in enumerate(packed)}
-    failure = error_of({rank: each for rank, each in found.items() if each}, world.size)
+    packed = world.allgather((MPI.Get_processor_name(), dumps(mine[0] if mine else None)))
+    places = {rank: host for rank, (host, _) in enumerate(packed)}
+    found = {rank: pickle.loads(failure) for rank, (_, failure) in enumerate(packed)}
+    failure = error_of({rank: each for rank, each in found.items() if each}, world.size, places)
     if failure is not None:
         raise failure
-    shared: Outcome = world.bcast(outcome)
+    # Its observer may hold functions of a script, which plain pickle does not take.
+    shared: Outcome = pickle.loads(world.bcast(None if outcome is None else dumps(outcome)))
     return shared._replace(values=unpack_values(shared.values))
 
 

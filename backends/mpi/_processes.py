@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from dectool._hosts import Host
+from dectool.backends.mpi._command import CANNOT_START, check_hosts, command
 from dectool.backends.mpi._engine import GRACE
 from dectool.backends.mpi._execute import Terms
 from dectool.backends.mpi._failure import Failure, error_of, line_of_stack
 from dectool.backends.mpi._pack import pack_job, source_of, unpack_values
-from dectool.backends.mpi._streams import Streams
-from dectool.backends.mpi._variables import environment, mpiexec
+from dectool.backends.mpi._streams import Message, Streams
+from dectool.backends.mpi._watch import Watch
+from dectool.backends.mpi._worker import SIZE
 from dectool.communicator import Outcome, Settings
 from dectool.errors import BackendError
 
 _TICK = 0.1
 _START = 60.0
+_ANSWER = 1.0
+_QUIET = 0.1
+_MOMENT = 0.2
 
 
 class Processes:
@@ -33,27 +38,42 @@ class Processes:
     Args:
         n: Number of processes.
         env: Further environment variables.
+        hosts: Where they run; default: here.
+        launcher: Words of the command that reaches hosts; default: ssh.
+
+    Raises:
+        BackendError: ``mpiexec`` is missing, or cannot be told hosts.
+        ArgumentError: There is no such launcher.
     """
 
-    def __init__(self, n: int, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        n: int,
+        env: Mapping[str, str],
+        hosts: Sequence[Host] = (),
+        launcher: Sequence[str] = (),
+    ) -> None:
         self.n = n
-        command = [mpiexec(), "-n", str(n), sys.executable, "-u"]
-        self._folder = Path(tempfile.mkdtemp(prefix="dectool-mpi-"))
-        self._streams = Streams(self._folder, n)
-        os.mkfifo(self._folder / "jobs", 0o600)
-        self._jobs = os.open(self._folder / "jobs", os.O_RDWR)
-        self._number = 0
+        self._planned = [host.name for host in hosts for _ in range(host.slots)]
+        self._launcher = launcher
         self._ready: set[int] = set()
         self._pids: dict[int, int] = {}
-        with (self._folder / "launcher").open("w") as said:
-            self._process = subprocess.Popen(
-                [*command, "-m", "dectool.backends.mpi._worker", str(self._folder)],
-                env=environment(env),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._places: dict[int, str] = {}
+        words, variables, self._under_way = command(n, hosts, launcher, env)
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            words,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=self._output,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self._watch = Watch(self._process.pid)
+        assert self._process.stdin is not None
+        assert self._process.stderr is not None
+        self._streams = Streams(self._process.stdin.fileno(), self._process.stderr.fileno())
         self._said = ""
         self.alive = True
 
@@ -66,93 +86,99 @@ class Processes:
         """
         job = pack_job(program, args, settings)
         terms = Terms(settings.stall_timeout, settings.timeout, settings.local_size)
-        self._number += 1
-        file = self._folder / f"job-{self._number}"
-        file.write_bytes(pickle.dumps((list(sys.path), source_of(program), terms, job)))
+        packed = pickle.dumps((list(sys.path), source_of(program), terms, job))
         try:
-            os.write(self._jobs, f"{self._number} {settings.size}\n".encode())
-            outcome = self._await(settings)
+            self._streams.send("job", SIZE.pack(settings.size) + packed)
+            outcome = self._await(_Run(settings.size, settings.timeout))
         except BaseException:
             # Whatever is under way (Ctrl-C, say), the processes would not know of it.
             self.kill()
             raise
-        finally:
-            file.unlink(missing_ok=True)
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome._replace(values=unpack_values(outcome.values))
 
-    def _await(self, settings: Settings) -> Outcome | BaseException:
+    def _await(self, run: _Run) -> Outcome | BaseException:
         """Print and wait until the job is done, or has failed on all ranks or for good."""
-        failures: dict[int, Failure] = {}
-        settled: set[int] = set()
-        done = False
         began = time.monotonic()
-        limit = float("inf")
-        while len(settled) < settings.size:
+        while len(run.settled) < run.size:
             exited = self._process.poll() is not None
-            for event, rank, *more in self._streams.pump(0 if exited else _TICK):
-                number = int(rank)
-                if event == "pid":
-                    self._pids[number] = int(more[0])
-                elif event == "ready":
-                    self._ready.add(number)
-                elif event == "settled":
-                    settled.add(number)
-                elif event == "done":
-                    done = True
-                elif event == "error":
-                    failures.setdefault(number, self._read_failure(number))
-                    limit = min(limit, time.monotonic() + GRACE)
-                elif event == "ended":
-                    failures[number] = Failure("ended", None, more[0])
-                    limit = 0.0
+            messages = self._streams.pump(0.0 if exited else _TICK)
+            self._note(messages or [], run)
             now = time.monotonic()
-            if exited or now > limit:
+            if (exited and messages is None) or now > run.limit:
                 break
-            if now - began > max(_START, settings.timeout) and len(self._ready) < self.n:
+            if CANNOT_START in self._streams.said:
+                break
+            if now - began > max(_START, run.timeout) and len(self._ready) < self.n:
                 break
         self._streams.flush()
-        if done and len(settled) == settings.size:
-            outcome: Outcome = pickle.loads((self._folder / "outcome").read_bytes())
+        if run.outcome is not None and len(run.settled) == run.size:
+            outcome: Outcome = pickle.loads(run.outcome)
             return outcome
-        if len(settled) < settings.size:
-            self._look_at(set(range(settings.size)) - settled - failures.keys(), failures)
+        if len(run.settled) < run.size:
+            self._look_at(run)
             self.kill()
-        return error_of(failures, settings.size) or self._unexplained()
+        return error_of(run.failures, run.size, self._places) or self._unexplained()
 
-    def _read_failure(self, rank: int) -> Failure:
-        return Failure(*pickle.loads((self._folder / f"error-{rank}").read_bytes()))
+    def _note(self, messages: Iterable[Message], run: _Run | None) -> None:
+        """Take note of what ranks and guards say."""
+        for kind, rank, content in messages:
+            if kind == "here":
+                about = json.loads(content)
+                self._pids[rank], self._places[rank] = about["pid"], about["host"]
+                if rank == 0:
+                    self._streams.allow(min(about["room"], self._under_way))
+            elif kind == "ready":
+                self._ready.add(rank)
+            elif kind == "read":
+                self._streams.allow(int(content))
+            elif run is not None:
+                run.note(kind, rank, content)
 
-    def _look_at(self, ranks: set[int], failures: dict[int, Failure]) -> None:
+    def _look_at(self, run: _Run) -> None:
         """Ask ranks that do not answer at which line they are."""
-        there = [rank for rank in sorted(ranks) if rank in self._pids]
-        if not failures or any(failure.kind == "ended" for failure in failures.values()):
+        silent = set(range(run.size)) - run.settled - run.failures.keys()
+        there = sorted(silent & self._ready)
+        if not run.failures or any(failure.kind == "ended" for failure in run.failures.values()):
             return
+        self._streams.stacks.clear()
+        _signal(self._process.send_signal, signal.SIGUSR1)
+        limit = time.monotonic() + (_ANSWER if there else 0.0)
+        quiet = False
+        while time.monotonic() < limit and not (quiet and silent <= self._streams.stacks.keys()):
+            messages = self._streams.pump(_QUIET)
+            quiet = messages is None
+            self._note(messages or [], run)
         for rank in there:
-            os.kill(self._pids[rank], signal.SIGUSR1)
-        time.sleep(0.2 if there else 0.0)
-        for rank in there:
-            line = line_of_stack((self._folder / f"stack-{rank}").read_text())
-            failures[rank] = Failure("busy", None, f"rank {rank} does not wait: it is at {line}")
+            line = line_of_stack(self._streams.stacks.get(rank, b"").decode(errors="replace"))
+            text = f"rank {rank} does not wait: it is at {line}"
+            run.failures.setdefault(rank, Failure("busy", None, text))
 
     def _unexplained(self) -> BackendError:
+        refusals = {line for line in self._said.splitlines() if CANNOT_START in line}
+        if refusals:
+            return BackendError(f"{'; '.join(sorted(refusals))}; install dectool there as here")
         missing = sorted(set(range(self.n)) - self._ready)
         what = f"; ranks {missing} of {self.n} did not start" if missing else ""
-        status = self._process.poll()
+        silent = {self._planned[rank] for rank in missing if self._planned}
+        found = check_hosts(sorted(silent), self._launcher)
+        if found:
+            return BackendError(
+                f"the job did not start: {found}. The launcher must reach each host without "
+                "asking anything, and find the same Python there, at the same place"
+            )
         return BackendError(
-            f"the job did not complete: mpiexec ended with status {status}{what}. "
+            f"the job did not complete: mpiexec ended with status {self._process.poll()}{what}. "
             f"It said: {self._said.strip() or 'nothing'}"
         )
 
     def close(self) -> None:
         """Let the processes end, and wait for that."""
         if self.alive:
-            os.write(self._jobs, b"0 0\n")
+            self._streams.send("end")
             try:
-                self._process.wait(GRACE)
-            except subprocess.TimeoutExpired:
-                pass
+                self._await_end(GRACE, show=True)
             finally:
                 self._streams.flush()
                 self.kill()
@@ -162,22 +188,67 @@ class Processes:
         if not self.alive:
             return
         self.alive = False
-        os.close(self._jobs)
         try:
-            for pid in self._pids.values():
-                _signal(os.kill, pid)
-            self._process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            pass
+            if self._process.poll() is None:
+                # Guards get it, end their ranks and then themselves, which ends mpiexec.
+                _signal(self._process.send_signal, signal.SIGTERM)
+                self._await_end(GRACE, show=False)
         finally:
-            # Guards end with their ranks, and mpiexec with the guards; this is for when not.
-            _signal(os.killpg, self._process.pid)
+            _signal(lambda number: os.killpg(self._process.pid, number), signal.SIGKILL)
             self._process.wait()
-            # mpiexec may be gone before the kernel has taken the last rank away.
-            _await_end(self._pids.values())
-            self._streams.close()
-            self._said = (self._folder / "launcher").read_text(errors="replace")
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._watch.release()
+            if not self._planned:
+                # mpiexec may be gone before the kernel has taken the last rank away.
+                _await_end(self._pids.values())
+            for pipe in (self._process.stdin, self._process.stderr):
+                assert pipe is not None
+                pipe.close()
+            self._output.seek(0)
+            self._said = self._streams.said + self._output.read().decode(errors="replace")
+            self._output.close()
+
+    def _await_end(self, seconds: float, *, show: bool) -> None:
+        """Wait until mpiexec has ended; it does not before all is read that it has."""
+        limit = time.monotonic() + seconds
+        while time.monotonic() < limit:
+            exited = self._process.poll() is not None
+            messages = self._streams.pump(0.0 if exited else 5e-3, show=show)
+            self._note(messages or [], None)
+            if exited and messages is None:
+                return
+
+
+class _Run:
+    """What is known of one run.
+
+    Attributes:
+        settled: Ranks that have ended the run, whatever its end.
+        failures: How ranks failed.
+        outcome: What rank 0 has gathered.
+        limit: When to give up.
+    """
+
+    def __init__(self, size: int, timeout: float) -> None:
+        self.size = size
+        self.timeout = timeout
+        self.settled: set[int] = set()
+        self.failures: dict[int, Failure] = {}
+        self.outcome: bytes | None = None
+        self.limit = float("inf")
+
+    def note(self, kind: str, rank: int, content: bytes) -> None:
+        """Take note of what a rank or its guard says."""
+        if kind == "settled":
+            self.settled.add(rank)
+        elif kind == "done":
+            self.outcome = content
+        elif kind == "error":
+            self.failures.setdefault(rank, Failure(*pickle.loads(content)))
+            self.limit = min(self.limit, time.monotonic() + GRACE)
+        elif kind == "ended":
+            self.failures[rank] = Failure("ended", None, content.decode())
+            # It may have ended because it lost another one, of which we hear in a moment.
+            self.limit = min(self.limit, time.monotonic() + _MOMENT)
 
 
 def _await_end(pids: Iterable[int]) -> None:
@@ -192,8 +263,8 @@ def _await_end(pids: Iterable[int]) -> None:
             time.sleep(1e-3)
 
 
-def _signal(send: Callable[[int, int], None], pid: int) -> None:
+def _signal(send: Callable[[int], None], number: int) -> None:
     try:
-        send(pid, signal.SIGKILL)
+        send(number)
     except ProcessLookupError:
         return

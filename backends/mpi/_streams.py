@@ -1,79 +1,136 @@
-"""The pipes between a job and whoever started it: what ranks print, and what happens to them."""
+"""The standard streams of ``mpiexec``: jobs go in, what ranks say and print comes out.
+
+It comes out of the standard error, since Open MPI gives ranks a terminal for standard output, and a
+terminal cuts packets.
+"""
 
 from __future__ import annotations
 
 import os
-import selectors
 import sys
-from pathlib import Path
-from typing import Literal
+from typing import Any, NamedTuple
 
-_CHUNK = 1 << 16
+from dectool.backends.mpi._pipes import (
+    CHUNK,
+    ERR,
+    OUT,
+    STACK,
+    Frames,
+    Packets,
+    framed,
+    ready,
+    widen,
+    write_some,
+)
+
+_ROOM = 1 << 20
+
+
+class Message(NamedTuple):
+    """A frame of a rank, or of its guard."""
+
+    kind: str
+    rank: int
+    content: bytes
 
 
 class Streams:
-    """Named pipes in a folder, one for each rank's output and errors, and one for events.
-
-    Each rank writes into pipes of its own, so that lines of ranks, and what ``mpiexec`` says,
-    never mix.
+    """Nothing here waits, so that ranks can print while a job is sent.
 
     Args:
-        folder: Where the pipes are made.
-        n: Number of ranks.
+        jobs: Standard input of ``mpiexec``.
+        output: Its standard error.
     """
 
-    def __init__(self, folder: Path, n: int) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._rests: dict[int, bytes] = {}
-        self._events = self._open(folder / "events", None)
-        for rank in range(n):
-            self._open(folder / f"out-{rank}", (rank, "stdout"))
-            self._open(folder / f"err-{rank}", (rank, "stderr"))
+    def __init__(self, jobs: int, output: int) -> None:
+        self._jobs = jobs
+        self._output = output
+        self._outgoing = bytearray()
+        self._credit = 0
+        self._open = True
+        self._packets = Packets()
+        self._frames: dict[tuple[int, int], Frames] = {}
+        self._lines: dict[tuple[int, int], bytes] = {}
+        self.stacks: dict[int, bytes] = {}
+        for pipe in (jobs, output):
+            os.set_blocking(pipe, False)
+        widen(output)
 
-    def _open(self, path: Path, label: tuple[int, str] | None) -> int:
-        os.mkfifo(path, 0o600)
-        # Open for writing as well: then it is never at its end, whoever comes and goes.
-        pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
-        self._rests[pipe] = b""
-        self._selector.register(pipe, selectors.EVENT_READ, label)
-        return pipe
+    @property
+    def said(self) -> str:
+        """What ``mpiexec`` and its helpers wrote between the packets."""
+        return self._packets.other.decode(errors="replace")
 
-    def pump(self, seconds: float) -> list[list[str]]:
-        """Print what ranks have printed; return the events, each as words.
+    def send(self, kind: str, content: bytes = b"") -> None:
+        """Send a frame to rank 0, as far as :meth:`pump` is called."""
+        self._outgoing += framed(kind, content)
+
+    def allow(self, more: int) -> None:
+        """Let so many more bytes go out: rank 0 has room for them."""
+        self._credit += more
+
+    def pump(self, seconds: float, *, show: bool = True) -> list[Message] | None:
+        """Send and receive what can be; print what ranks have printed.
 
         Args:
             seconds: How long to wait for anything.
+            show: Whether to print.
+
+        Returns:
+            What ranks and guards say, or ``None`` if nothing came.
         """
-        events: list[list[str]] = []
-        for key, _ in self._selector.select(seconds):
-            lines = self._read(key.fd)
-            if key.data is None:
-                events += [line.split() for line in lines]
+        may_send = self._outgoing and self._credit
+        read, written = ready(
+            [self._output] if self._open else [], [self._jobs] if may_send else [], seconds
+        )
+        if written:
+            self._write()
+        if not read:
+            return None
+        data = os.read(self._output, _ROOM)
+        self._open = bool(data)
+        messages: list[Message] = []
+        shown: dict[tuple[int, int], bytes] = {}
+        for rank, stream, content in self._packets.feed(data):
+            if stream in (OUT, ERR):
+                shown[rank, stream] = shown.get((rank, stream), b"") + content
+            elif stream == STACK:
+                self.stacks[rank] = self.stacks.get(rank, b"") + content
             else:
-                _show(lines, *key.data)
-        return events
+                frames = self._frames.setdefault((rank, stream), Frames())
+                messages += [Message(f.kind, rank, f.content) for f in frames.feed(content)]
+        if show:
+            for label, text in shown.items():
+                self._show(label, text)
+        return messages if data else None
+
+    def _write(self) -> None:
+        piece = self._outgoing[: min(self._credit, CHUNK)]
+        size = len(piece)
+        try:
+            write_some(self._jobs, piece)
+        except BrokenPipeError:
+            # mpiexec is gone, which whoever pumps will see.
+            self._outgoing.clear()
+            return
+        self._credit -= size - len(piece)
+        del self._outgoing[: size - len(piece)]
+
+    def _show(self, label: tuple[int, int], text: bytes) -> None:
+        *lines, rest = (self._lines.get(label, b"") + text).split(b"\n")
+        self._lines[label] = rest
+        _print(label, lines)
 
     def flush(self) -> None:
-        """Print what is left, lines without an end included."""
-        while self._selector.select(0):
-            self.pump(0)
-        for key in self._selector.get_map().values():
-            rest, self._rests[key.fd] = self._rests[key.fd], b""
-            if rest and key.data is not None:
-                _show([rest.decode(errors="replace")], *key.data)
-
-    def close(self) -> None:
-        """Close the pipes."""
-        self._selector.close()
-        for pipe in self._rests:
-            os.close(pipe)
-
-    def _read(self, pipe: int) -> list[str]:
-        *lines, self._rests[pipe] = (self._rests[pipe] + os.read(pipe, _CHUNK)).split(b"\n")
-        return [line.decode(errors="replace") for line in lines]
+        """Print lines without an end."""
+        for label, rest in self._lines.items():
+            if rest:
+                _print(label, [rest])
+        self._lines.clear()
 
 
-def _show(lines: list[str], rank: int, stream: Literal["stdout", "stderr"]) -> None:
-    target = getattr(sys, stream)
-    target.write("".join(f"[{rank}] {line}\n" for line in lines))
+def _print(label: tuple[int, int], lines: list[bytes]) -> None:
+    rank, stream = label
+    target: Any = sys.stdout if stream == OUT else sys.stderr
+    target.write("".join(f"[{rank}] {line.decode(errors='replace')}\n" for line in lines))
     target.flush()

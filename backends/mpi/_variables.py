@@ -50,5 +50,15 @@ def mpiexec() -> str:
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a job: one BLAS thread per rank unless the user chose."""
+    variables = {**defaults(), **os.environ, **more}
+    if variables.get("PYTHONPATH"):
+        # Jobs start in another folder.
+        folders = variables["PYTHONPATH"].split(os.pathsep)
+        variables["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, folders))
+    return variables
+
+
+def defaults() -> dict[str, str]:
+    """Return variables of a job that the user may have set otherwise."""
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    return {**_OPEN_MPI, **dict.fromkeys(threads, "1"), **os.environ, **more}
+    return {**_OPEN_MPI, **dict.fromkeys(threads, "1")}

@@ -17,9 +17,13 @@ import numpy as np
 from dectool.communicator import Channel, Parcel
 from dectool.communicator._arrays import Buffer, Leaf, Phantom
 from dectool.communicator._parcel import Layout
+from dectool.kernels import empty
 
 INLINE = 64 * 1024
 CUT = 1 << 30
+PIECE = 64 * 1024
+"""Bytes of a message to another node: MPI sends so little at once, without asking first."""
+
 ALIGNED = 64
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -30,7 +34,8 @@ class Header(NamedTuple):
     """What is known of a parcel before its data: all but the numbers.
 
     ``number`` counts what goes to one rank on one channel where some of it goes through shared
-    memory (-1 elsewhere), and ``ticket`` tells where that is.
+    memory (-1 elsewhere), and ``ticket`` tells where that is. Data that follow come in messages of
+    ``piece`` bytes.
     """
 
     channel: Channel
@@ -38,26 +43,27 @@ class Header(NamedTuple):
     layout: bytes
     buffers: _Specs
     inline: bool
+    piece: int
     number: int = -1
     ticket: Any = None
 
 
 def encode(
-    parcel: Parcel, channel: Channel, number: int = -1, ticket: Any = None
+    parcel: Parcel, channel: Channel, piece: int, number: int = -1, ticket: Any = None
 ) -> tuple[_Bytes, list[_Bytes]]:
     """Return the first message of a parcel, and the data messages that follow it."""
     inline = parcel.nbytes <= INLINE
     specs = tuple(_spec(buffer) for buffer in parcel.buffers)
     layout = _layout_bytes(parcel.layout)
     header = pickle.dumps(
-        Header(channel, parcel.sequence, layout, specs, inline, number, ticket),
+        Header(channel, parcel.sequence, layout, specs, inline, piece, number, ticket),
         pickle.HIGHEST_PROTOCOL,
     )
     data = [as_bytes(buffer) for buffer in parcel.buffers if isinstance(buffer, np.ndarray)]
     head = np.frombuffer(len(header).to_bytes(8, "little") + header, np.uint8)
     if inline:
         return (np.concatenate([head, *data]) if data else head), []
-    return head, [piece for flat in data for piece in pieces(flat)]
+    return head, [part for flat in data for part in pieces(flat, piece)]
 
 
 def decode(message: _Bytes) -> tuple[Header, _Bytes]:
@@ -70,7 +76,7 @@ def decode(message: _Bytes) -> tuple[Header, _Bytes]:
 def empty_buffers(header: Header) -> tuple[Buffer, ...]:
     """Return room for the data of a parcel."""
     return tuple(
-        Phantom(shape, itemsize) if not dtype else np.empty(shape, dtype)
+        Phantom(shape, itemsize) if not dtype else empty(shape, dtype)
         for dtype, shape, itemsize in header.buffers
     )
 
@@ -85,17 +91,17 @@ def fill(buffers: Sequence[Buffer], data: _Bytes) -> None:
             start += flat.size
 
 
-def pieces(flat: _Bytes) -> Iterator[_Bytes]:
-    """Cut the bytes of a buffer where one MPI call must end."""
-    for start in range(0, flat.size, CUT):
-        yield flat[start : start + CUT]
+def pieces(flat: _Bytes, size: int) -> Iterator[_Bytes]:
+    """Cut the bytes of a buffer into those of each MPI call."""
+    for start in range(0, flat.size, size):
+        yield flat[start : start + size]
 
 
-def raw(buffers: Sequence[Buffer]) -> Iterator[_Bytes]:
+def raw(buffers: Sequence[Buffer], size: int) -> Iterator[_Bytes]:
     """Return the bytes of each buffer as views, cut as the sender cuts them."""
     for buffer in buffers:
         if isinstance(buffer, np.ndarray):
-            yield from pieces(as_bytes(buffer))
+            yield from pieces(as_bytes(buffer), size)
 
 
 def as_bytes(buffer: np.ndarray[Any, Any]) -> _Bytes:
@@ -122,7 +128,8 @@ def _layout_bytes(layout: Layout | None) -> bytes:
         return known[1]
     if len(_SENT) > 4096:
         _SENT.clear()
-    packed = pickle.dumps((layout.leaves, layout.structure), pickle.HIGHEST_PROTOCOL)
+    parts = (layout.leaves, layout.structure, layout.code)
+    packed = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
     _SENT[id(layout)] = (layout, packed)
     return packed
 
@@ -132,8 +139,8 @@ def layout_of(packed: bytes) -> Layout | None:
     """Return the layout of a header; equal bytes give the same object."""
     if not packed:
         return None
-    leaves, structure = pickle.loads(packed)
-    return Layout(tuple(Leaf(*leaf) for leaf in leaves), structure)
+    leaves, structure, code = pickle.loads(packed)
+    return Layout(tuple(Leaf(*leaf) for leaf in leaves), structure, code)
 
 
 def pack_layout(layout: Layout, buffers: Sequence[Buffer]) -> bytes:

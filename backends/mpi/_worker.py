@@ -1,8 +1,7 @@
 """One process that the launcher started: a guard, and the rank under it.
 
 The guard is the process that ``mpiexec`` sees. It forks the rank before MPI is touched, and tells
-by which signal it died, if it did. It ends the rank when whoever started the job is gone; when the
-guard goes, the kernel ends the rank too (on Linux).
+by which signal it died, if it did. When the guard goes, the kernel ends the rank too (on Linux).
 """
 
 from __future__ import annotations
@@ -12,47 +11,74 @@ import faulthandler
 import linecache
 import os
 import pickle
-import select
 import signal
+import struct
 import sys
-import threading
 import time
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from dectool.backends.mpi._engine import Unsettled
 from dectool.backends.mpi._execute import execute
 from dectool.backends.mpi._failure import failure_of
+from dectool.backends.mpi._guard import SIGNALS, Guard
 from dectool.backends.mpi._pack import dumps
+from dectool.backends.mpi._pipes import (
+    CHUNK,
+    ERR,
+    OUT,
+    REPORT,
+    STACK,
+    Frame,
+    Frames,
+    framed,
+    write_all,
+)
 from dectool.backends.mpi._variables import RANK_VARIABLES
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+SIZE = struct.Struct("<I")
+"""In front of a job: how many ranks take part."""
+
 _PR_SET_PDEATHSIG = 1
 _JOB = 7
+_SEGMENT = "/dev/shm/mpich_shm_"
 
 
-def main() -> NoReturn:
-    """Guard the rank; exit as it exits."""
-    folder = Path(sys.argv[1])
-    rank = next(os.environ[name] for name in RANK_VARIABLES if name in os.environ)
-    for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(folder / f"{name}-{rank}", os.O_WRONLY), number)
-    events = os.open(folder / "events", os.O_WRONLY)
+def main(channel: int) -> NoReturn:
+    """Guard the rank; exit as it exits.
+
+    Args:
+        channel: Where packets go: what was the standard error, which nothing else must use.
+    """
+    rank = int(next(os.environ[name] for name in RANK_VARIABLES if name in os.environ))
+    pipes = {stream: os.pipe() for stream in (OUT, ERR, REPORT, STACK)}
+    jobs, job_pipe = os.pipe()
+    # Ctrl-C reaches the starter, which ends the job.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     _die_with_parent()
     guard = os.getpid()
     child = os.fork()
     if child == 0:
         _die_with_parent()
-        if os.getppid() == guard:
-            _Rank(folder, events).serve()
-        os._exit(1)
-    os.write(events, f"pid {rank} {child}\n".encode())
-    threading.Thread(target=_end_with_starter, args=(folder / "jobs", child), daemon=True).start()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os.write(events, f"ended {rank} {code}\n".encode())
-    os._exit(0)
+        if os.getppid() != guard:
+            os._exit(1)
+        for inner in (channel, job_pipe, *(read for read, _ in pipes.values())):
+            os.close(inner)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream, number in ((OUT, 1), (ERR, 2)):
+            os.dup2(pipes[stream][1], number)
+            os.close(pipes[stream][1])
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        _Rank(jobs, pipes[REPORT][1], pipes[STACK][1]).serve()
+    for outer in (jobs, *(write for _, write in pipes.values())):
+        os.close(outer)
+    inputs = {read: stream for stream, (read, _) in pipes.items()}
+    Guard(rank, child, inputs, job_pipe, channel).watch()
 
 
 def _die_with_parent() -> None:
@@ -61,55 +87,51 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _end_with_starter(jobs: Path, child: int) -> None:
-    """Wait until nobody can give jobs any more; then end the rank, if it has not ended."""
-    poll = select.poll()
-    poll.register(os.open(jobs, os.O_RDONLY | os.O_NONBLOCK), 0)
-    poll.poll()
-    time.sleep(0.5)
-    os.kill(child, signal.SIGKILL)
-
-
 class _Rank:
     """A rank: it runs job after job.
 
     Args:
-        folder: Where jobs come from and results go to.
-        events: Descriptor of the pipe that tells the starter what happened.
+        jobs: Pipe from which rank 0 reads jobs.
+        report: Pipe that tells the starter what happened.
+        stack: Pipe that takes the stack on SIGUSR1.
     """
 
-    def __init__(self, folder: Path, events: int) -> None:
+    def __init__(self, jobs: int, report: int, stack: int) -> None:
         from mpi4py import MPI
 
-        self._folder = folder
-        self._events = events
+        self._jobs = jobs
+        self._frames = Frames()
+        self._waiting: list[Frame] = []
+        self._report = report
+        self._stack = stack
         self._world: MPI.Intracomm = MPI.COMM_WORLD
         self._rank = self._world.rank
         self._groups: dict[int, MPI.Intracomm] = {}
 
     def serve(self) -> NoReturn:
         """Run jobs until there are no more."""
-        # Ctrl-C reaches the starter, which ends the job.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        stacks = (self._folder / f"stack-{self._rank}").open("w")
-        faulthandler.register(signal.SIGUSR1, stacks, all_threads=False)
+        faulthandler.register(signal.SIGUSR1, self._stack, all_threads=False)
         self._tell("ready")
-        jobs = (self._folder / "jobs").open() if self._rank == 0 else None
+        _unname_shared_memory(self._world)
         while True:
-            size, packed = self._next(jobs.readline().split() if jobs else [])
+            size, packed = self._next()
             if not size:
                 break
             self._run(packed, self._group(size))
         from mpi4py import MPI
 
         MPI.Finalize()
+        # Not os._exit: MPICH says goodbye to mpiexec in an exit handler of C, without which
+        # mpiexec takes the end of this process for a crash, and kills the others.
+        ctypes.CDLL(None).exit(0)
         os._exit(0)
 
-    def _next(self, line: list[str]) -> tuple[int, bytes]:
+    def _next(self) -> tuple[int, bytes]:
         """Return size and content of the next job; rank 0 sends them to those that take part."""
         if self._rank == 0:
-            number, size = map(int, line or ("0", "0"))
-            packed = (self._folder / f"job-{number}").read_bytes() if size else b""
+            frame = self._read()
+            size = SIZE.unpack_from(frame.content)[0] if frame.kind == "job" else 0
+            packed = frame.content[SIZE.size :]
             others = range(1, size or self._world.size)
             sent = [self._world.isend((size, packed), rank, _JOB) for rank in others]
             for request in sent:
@@ -122,6 +144,15 @@ class _Rank:
             pause = min(1.01 * pause, 1e-2)
         job: tuple[int, bytes] = self._world.recv(source=0, tag=_JOB)
         return job
+
+    def _read(self) -> Frame:
+        """Return the next frame of jobs; exit if the guard is gone."""
+        while not self._waiting:
+            data = os.read(self._jobs, CHUNK)
+            if not data:
+                os._exit(1)
+            self._waiting += self._frames.feed(data)
+        return self._waiting.pop(0)
 
     def _group(self, size: int) -> MPI.Intracomm:
         if size not in self._groups:
@@ -139,8 +170,7 @@ class _Rank:
                 lambda: pickle.loads(job), terms, world, tell=_print, failed=self._failed
             )
             if outcome is not None:
-                self._write("outcome", outcome)
-                self._tell("done")
+                self._tell("done", dumps(outcome))
         except Unsettled:
             time.sleep(60.0)
         except BaseException as error:
@@ -152,19 +182,21 @@ class _Rank:
 
     def _failed(self, error: BaseException) -> None:
         """Hand an error over."""
-        self._write(f"error-{self._rank}", tuple(failure_of(error)))
-        self._tell("error")
+        self._tell("error", dumps(tuple(failure_of(error))))
 
-    def _write(self, name: str, value: object) -> None:
-        (self._folder / name).write_bytes(dumps(value))
+    def _tell(self, kind: str, content: bytes = b"") -> None:
+        write_all(self._report, framed(kind, content))
 
-    def _tell(self, event: str) -> None:
-        os.write(self._events, f"{event} {self._rank}\n".encode())
+
+def _unname_shared_memory(world: MPI.Intracomm) -> None:
+    """Remove the name of MPICH's shared memory, or a job that is killed would leave it for good."""
+    world.Barrier()
+    # Now all have opened it.
+    with suppress(OSError), open("/proc/self/maps") as maps:
+        for name in {line.split(maxsplit=5)[-1].strip() for line in maps if _SEGMENT in line}:
+            with suppress(FileNotFoundError):
+                os.unlink(name)
 
 
 def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    main()

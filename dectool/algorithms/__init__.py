@@ -9,6 +9,26 @@ from dectool._text import nearest as _nearest
 from dectool.algorithms._algorithm import Algorithm as Algorithm, State as State
 from dectool.algorithms._needs import Needs as Needs, check_needs as check_needs
 from dectool.algorithms.allreduce import AllReduceGD as AllReduceGD
+from dectool.algorithms.beer import BEER as BEER
+from dectool.algorithms.choco import (
+    CHOCO as CHOCO,
+    CHOCOGossip as CHOCOGossip,
+    choco_gamma as choco_gamma,
+)
+from dectool.algorithms.compressed_adam import OneBitAdam as OneBitAdam, QAdam as QAdam
+from dectool.algorithms.compressed_gradients import (
+    DGC as DGC,
+    EF21 as EF21,
+    EFSGD as EFSGD,
+    QSGD as QSGD,
+    ByteGrad as ByteGrad,
+)
+from dectool.algorithms.dcd import (
+    DCD as DCD,
+    ECD as ECD,
+    LowPrecisionDecentralized as LowPrecisionDecentralized,
+)
+from dectool.algorithms.deepsqueeze import DeepSqueeze as DeepSqueeze
 from dectool.algorithms.diffusion import ATC as ATC, CTA as CTA, DGD as DGD
 from dectool.algorithms.exact_diffusion import (
     D2 as D2,
@@ -27,6 +47,9 @@ from dectool.algorithms.gradient_tracking import (
     DIGing as DIGing,
     SemiATCGradientTracking as SemiATCGradientTracking,
 )
+from dectool.algorithms.lead import CEDAS as CEDAS, LEAD as LEAD
+from dectool.algorithms.moniqua import Moniqua as Moniqua
+from dectool.algorithms.power_gossip import PowerGossip as PowerGossip
 from dectool.errors import ArgumentError as _ArgumentError
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
@@ -47,6 +70,24 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         SemiATCGradientTracking,
         ATCGradientTracking,
         AllReduceGD,
+        CHOCOGossip,
+        CHOCO,
+        DCD,
+        ECD,
+        LowPrecisionDecentralized,
+        DeepSqueeze,
+        Moniqua,
+        LEAD,
+        CEDAS,
+        BEER,
+        PowerGossip,
+        QSGD,
+        EFSGD,
+        EF21,
+        DGC,
+        ByteGrad,
+        OneBitAdam,
+        QAdam,
     )
 }
 """Every algorithm by its class name."""
@@ -54,24 +95,43 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 __all__ = [
     "ALGORITHMS",
     "ATC",
+    "BEER",
+    "CEDAS",
+    "CHOCO",
     "CTA",
     "D2",
+    "DCD",
+    "DGC",
     "DGD",
+    "ECD",
+    "EF21",
+    "EFSGD",
     "EXTRA",
+    "LEAD",
     "NIDS",
+    "QSGD",
     "ATCGradientTracking",
     "Algorithm",
     "AllReduceGD",
+    "ByteGrad",
+    "CHOCOGossip",
     "ChebyshevGossip",
     "DIGing",
+    "DeepSqueeze",
     "ExactDiffusion",
     "Gossip",
+    "LowPrecisionDecentralized",
+    "Moniqua",
     "Needs",
+    "OneBitAdam",
+    "PowerGossip",
     "PushSum",
+    "QAdam",
     "SemiATCGradientTracking",
     "ShiftRegisterGossip",
     "State",
     "check_needs",
+    "choco_gamma",
     "get",
 ]
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dectool._hosts import checked_hosts, slots_of
 from dectool.topology import WEIGHTS
 
 Ranks = Annotated[
@@ -51,8 +52,41 @@ RanksPerNode = Annotated[
         show_default=False,
     ),
 ]
+Hosts = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="Where the processes of mpi run, such as first:2,second:2; default: here.",
+        show_default=False,
+    ),
+]
+Launcher = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COMMAND",
+        help="The command that reaches hosts, called as ssh is, the default.",
+        show_default=False,
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write a picture (png, pdf, svg).", show_default=False),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def split_hosts(hosts: str | None, ranks: int) -> tuple[list[str] | None, int]:
+    """Return the hosts of a list with commas, and how many ranks they take.
+
+    Args:
+        hosts: The list, or ``None``.
+        ranks: How many ranks there are without hosts.
+
+    Example:
+        >>> split_hosts("first:2,second:2", 16)
+        (['first:2', 'second:2'], 4)
+    """
+    if hosts is None:
+        return None, ranks
+    names = hosts.split(",")
+    return names, slots_of(checked_hosts(names))

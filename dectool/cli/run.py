@@ -37,6 +37,8 @@ def run(
     compute: options.Compute = None,
     seed: options.Seed = 0,
     ranks_per_node: options.RanksPerNode = None,
+    hosts: options.Hosts = None,
+    launcher: options.Launcher = None,
     trace: Annotated[
         Path | None,
         typer.Option(
@@ -45,9 +47,10 @@ def run(
     ] = None,
     debug: options.Debug = False,
 ) -> None:
-    """Run FILE's function program(comm) on N ranks (4 unless -n or the topology says)."""
+    """Run FILE's function program(comm) on N ranks (4 unless -n, topology or hosts say)."""
     check_target("--trace", trace)
-    graph = specs.topology(topology, n, weights=weights, default=_RANKS)
+    names, ranks = options.split_hosts(hosts, _RANKS)
+    graph = specs.topology(topology, n, weights=weights, default=ranks)
     network_model, compute_model = specs.network(network), specs.compute(compute)
     with _folder_on_path(file), _placed(file):
         result = dectool.run(
@@ -58,6 +61,8 @@ def run(
             compute=compute_model,
             seed=seed,
             ranks_per_node=ranks_per_node,
+            hosts=names,
+            launcher=launcher,
             trace=trace is not None,
         )
     _show(result, f"{file.name}: {function} on a {graph.name}, {backend}")

@@ -76,12 +76,28 @@ def solve(
     ] = None,
     record_every: Annotated[int, typer.Option(metavar="N", help="Steps between records.")] = 1,
     ranks_per_node: options.RanksPerNode = None,
+    hosts: options.Hosts = None,
+    launcher: options.Launcher = None,
     check: Annotated[
         bool, typer.Option(help="Refuse a topology that the algorithm's theory does not allow.")
     ] = True,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Go on from a saved history.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Go on from a saved history or a checkpoint.", show_default=False
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the state to it while the run goes on; --resume goes on from it.",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Steps between checkpoints.", show_default=False),
     ] = None,
     save: Annotated[
         Path | None,
@@ -94,12 +110,13 @@ def solve(
     ] = None,
     debug: options.Debug = False,
 ) -> None:
-    """Solve a problem with ALGORITHM on N ranks (16 unless -n or the topology says)."""
+    """Solve a problem with ALGORITHM on N ranks (16 unless -n, topology or hosts say)."""
     check_target("--save", save)
     check_target("--plot", plot)
     figure = None if plot is None else new_figure(plot, 7, 5)
     kind = _kind(algorithm)
-    graph = specs.topology(topology, n, weights=weights, default=_RANKS)
+    names, ranks = options.split_hosts(hosts, _RANKS)
+    graph = specs.topology(topology, n, weights=weights, default=ranks)
     choices = _problems.Choices(loss, l2, partition, objective, bias, standardize, seed)
     name = problem or ("breast_cancer" if kind.uses_gradient else "averaging")
     task = _problems.build(name, graph.size, choices)
@@ -118,8 +135,12 @@ def solve(
         stop=specs.assignments("--stop", stop, specs.real) if stop else None,
         check=check,
         progress=progress,
-        resume=None if resume is None else dectool.History.load(resume),
+        resume=resume,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
         ranks_per_node=ranks_per_node,
+        hosts=names,
+        launcher=launcher,
     )
     _show(history, f"{chosen} on {graph.name}, {backend}", repr(task))
     out = console()

@@ -184,10 +184,6 @@ class CollectiveOperations(CommunicatorCore):
 
     # -- how ranks that exchange messages do it ------------------------------------------------
 
-    @property
-    def _lead_shape(self) -> tuple[int, ...]:
-        return ()
-
     def _in_background(
         self, operation: Callable[[Any], Any], finish: Callable[[Any], Any]
     ) -> Request[Any]:

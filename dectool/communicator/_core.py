@@ -294,6 +294,11 @@ class CommunicatorCore(abc.ABC):
         """Send to many ranks and receive from many; see :meth:`iexchange`."""
         return self.iexchange(sends, sources, tag).wait()
 
+    @property
+    def _lead_shape(self) -> tuple[int, ...]:
+        """Axes in front of every array: none where a communicator is that of one rank."""
+        return ()
+
     def _pack(self, x: Any, rows: int = 0) -> tuple[tuple[Buffer, ...], Layout]:
         """Flatten ``x`` behind the backend's leading axes and ``rows`` more."""
         return pack(x, rows)
@@ -307,6 +312,14 @@ class CommunicatorCore(abc.ABC):
     @abc.abstractmethod
     def now(self) -> Any:
         """This rank's time in seconds since the start (an array of all ranks' in stacked)."""
+
+    @property
+    @abc.abstractmethod
+    def bytes_sent(self) -> Any:
+        """Payload bytes that this rank has sent so far (an array of all ranks' in stacked).
+
+        What is compressed counts with the bytes that are sent in its place; headers do not count.
+        """
 
     @abc.abstractmethod
     def elapse(self, seconds: Any) -> None:
@@ -339,6 +352,14 @@ class CommunicatorCore(abc.ABC):
     @abc.abstractmethod
     def _compute(self, flops: float | None = None) -> None:
         """Let the time of one computation pass, by the compute model."""
+
+    def _spend(self, what: str, nbytes: Any) -> None:  # noqa: B027 (real backends do nothing)
+        """Let the time pass that a simulator has for compressing so many bytes.
+
+        Args:
+            what: "compress" or "decompress".
+            nbytes: Bytes of uncompressed data (one number for each rank in stacked).
+        """
 
     @abc.abstractmethod
     def rng(self, purpose: str, number: int | None = None) -> Any:

@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from dectool.communicator._collectives import CollectiveOperations
+from dectool.communicator._compressed_collectives import CompressedCollectives
 from dectool.errors import ArgumentError, ArgumentTypeError
 
 
-class GroupOperations(CollectiveOperations):
+class GroupOperations(CompressedCollectives):
     """The part of a communicator that makes smaller communicators."""
 
     _groups: dict[str, Any]

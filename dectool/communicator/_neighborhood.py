@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dectool.communicator._coded import is_payload
+from dectool.communicator._compressed import CompressedOperations
 from dectool.communicator._core import Channel
 from dectool.communicator._parcel import (
     Buffer,
@@ -21,14 +23,14 @@ from dectool.communicator._parcel import (
     stack,
     unpack,
 )
-from dectool.communicator._plans import NeighborPlan, NeighborPlans, checked_weight
+from dectool.communicator._plans import NeighborPlan, checked_weight
 from dectool.communicator._request import Request
 from dectool.errors import ContractError
 from dectool.kernels import scale
 from dectool.topology import Topology
 
 
-class NeighborhoodOperations(NeighborPlans):
+class NeighborhoodOperations(CompressedOperations):
     """The neighbourhood part of a communicator, derived from messages."""
 
     def ineighbor_allreduce(
@@ -39,9 +41,12 @@ class NeighborhoodOperations(NeighborPlans):
         self_weight: float | None = None,
         src_weights: Any = None,
         dst_weights: Any = None,
+        compressor: Any = None,
     ) -> Request[Any]:
         """Start a :meth:`neighbor_allreduce`; the result is there after ``wait()``."""
         plan = self._plan(topology, self_weight, src_weights, dst_weights)
+        if compressor is not None or is_payload(x):
+            return self._start_coded_allreduce(x, compressor, plan)
         buffers, layout = self._pack(x)
         if not layout.averageable:
             layout.require_averageable("neighbor_allreduce")
@@ -55,28 +60,36 @@ class NeighborhoodOperations(NeighborPlans):
         self_weight: float | None = None,
         src_weights: Any = None,
         dst_weights: Any = None,
+        compressor: Any = None,
     ) -> Any:
         r"""Return the weighted average over the in-neighbours: row ``rank`` of :math:`W X`.
 
-        .. math:: x_i^+ = \\sum_j W_{ij} x_j
+        .. math:: x_i^+ = \sum_j W_{ij} x_j
 
         The sum runs over sources in ascending rank with this rank in its place, from +0.0, left
         to right, weight times value rounded before adding: the bits are the same on every
         backend. Half precision is summed in float32.
 
+        With a compressor C the neighbours receive C(x), decompressed, and a rank's own term stays
+        exact: :math:`x_i^+ = W_{ii} x_i + \sum_{j \ne i} W_{ij} C(x_j)`. If ``x`` is a
+        payload, as :meth:`compress` makes, every term is what a payload stands for.
+
         Args:
-            x: An array of floats or complex numbers, or a container of them (one message).
+            x: An array of floats or complex numbers, or a container of them (one message); or a
+                payload.
             topology: Whose matrix W to use; default ``comm.topology``.
             self_weight: Weight of ``x`` itself, for a graph that only the ranks concerned know.
             src_weights: ``{source: weight}``, given together with ``self_weight``.
             dst_weights: ``{destination: factor}`` by which what is sent is scaled first, or a
                 sequence of destinations; default: the out-neighbours in ``topology``.
                 With ``"stacked"`` these three are sequences with one entry per rank.
+            compressor: A :class:`dectool.compression.Compressor` for what is sent.
 
         Returns:
             A new array or container like ``x``.
 
         Raises:
+            ArgumentError: ``dst_weights`` scale what is compressed.
             ArgumentTypeError: ``x`` holds integers or bools; cast them first.
             ContractError: Neighbours hold other shapes or dtypes, or are at another operation.
 
@@ -90,19 +103,35 @@ class NeighborhoodOperations(NeighborPlans):
             [1.0, 3.0, 5.0]
         """
         plan = self._plan(topology, self_weight, src_weights, dst_weights)
+        if compressor is not None or is_payload(x):
+            return self._start_coded_allreduce(x, compressor, plan).wait()
         buffers, layout = self._pack(x)
         if not layout.averageable:
             layout.require_averageable("neighbor_allreduce")
         return self._neighbor_allreduce(buffers, layout, plan)
 
-    def ineighbor_allgather(self, x: Any, topology: Topology | None = None) -> Request[Any]:
+    def ineighbor_allgather(
+        self, x: Any, topology: Topology | None = None, *, compressor: Any = None
+    ) -> Request[Any]:
         """Start a :meth:`neighbor_allgather`."""
         plan = self._plan(topology, None, None, None)
+        if compressor is not None or is_payload(x):
+            coded, _ = self._coded(x, compressor, "neighbor_allgather")
+            return self._start_coded_exchange(
+                coded, plan, "neighbor_allgather", lambda edges: self._edges(edges, coded.layout)
+            )
         buffers, layout = self._pack(x)
         return self._start_neighbor_allgather(buffers, layout, plan)
 
-    def neighbor_allgather(self, x: Any, topology: Topology | None = None) -> Any:
+    def neighbor_allgather(
+        self, x: Any, topology: Topology | None = None, *, compressor: Any = None
+    ) -> Any:
         """Return what each in-neighbour holds: an edge array.
+
+        Args:
+            x: An array or a container of arrays; or a payload, as :meth:`compress` makes.
+            topology: Default ``comm.topology``.
+            compressor: For what is sent; received is what the payloads stand for.
 
         Returns:
             Like ``x``, each array with a new leading axis over this rank's in-neighbours in
@@ -111,7 +140,7 @@ class NeighborhoodOperations(NeighborPlans):
         Raises:
             ContractError: Neighbours hold other shapes or dtypes, or are at another operation.
         """
-        return self.ineighbor_allgather(x, topology).wait()
+        return self.ineighbor_allgather(x, topology, compressor=compressor).wait()
 
     def ineighbor_alltoall(self, x: Any, topology: Topology | None = None) -> Request[Any]:
         """Start a :meth:`neighbor_alltoall`."""
@@ -166,15 +195,30 @@ class NeighborhoodOperations(NeighborPlans):
         return self._mix(buffers, layout, plan, own_buffers)
 
     def ipair_gossip(
-        self, x: Any, peer: Any, self_weight: float = 0.5, peer_weight: float = 0.5
+        self,
+        x: Any,
+        peer: Any,
+        self_weight: float = 0.5,
+        peer_weight: float = 0.5,
+        *,
+        compressor: Any = None,
     ) -> Request[Any]:
         """Start a :meth:`pair_gossip`."""
+        if compressor is not None or is_payload(x):
+            plan = self._pair_plan(peer, self_weight, peer_weight)
+            return self._start_coded_allreduce(x, compressor, plan, "pair_gossip")
         buffers, layout = self._pack(x)
         layout.require_averageable("pair_gossip")
         return self._start_pair_gossip(buffers, layout, peer, (self_weight, peer_weight))
 
     def pair_gossip(
-        self, x: Any, peer: Any, self_weight: float = 0.5, peer_weight: float = 0.5
+        self,
+        x: Any,
+        peer: Any,
+        self_weight: float = 0.5,
+        peer_weight: float = 0.5,
+        *,
+        compressor: Any = None,
     ) -> Any:
         r"""Return the weighted average of this rank's and one peer's values.
 
@@ -186,6 +230,7 @@ class NeighborhoodOperations(NeighborPlans):
             peer: The partner's rank (stacked: an integer array with one entry per rank).
             self_weight: Weight of ``x``.
             peer_weight: Weight of the peer's value.
+            compressor: For what is sent, as in :meth:`neighbor_allreduce`.
 
         Returns:
             A new array or container like ``x``.
@@ -195,7 +240,7 @@ class NeighborhoodOperations(NeighborPlans):
             ArgumentTypeError: ``x`` holds integers or bools.
             ContractError: The peer holds other shapes or dtypes.
         """
-        return self.ipair_gossip(x, peer, self_weight, peer_weight).wait()
+        return self.ipair_gossip(x, peer, self_weight, peer_weight, compressor=compressor).wait()
 
     # -- how ranks that exchange messages do it ------------------------------------------------
 
@@ -266,16 +311,15 @@ class NeighborhoodOperations(NeighborPlans):
             reduced.append(average(weights, column, dtype))
         return reduced
 
-    def _check_agreement(self, mine: Parcel, other: Parcel, source: int) -> None:
-        if mine.layout is not None and other.layout is not None:
-            same_layout(mine.layout, other.layout, f"rank {self.rank} and its in-neighbor {source}")
-        if mine.sequence != other.sequence:
-            raise ContractError(
-                f"rank {self.rank} is at its neighbor operation number {mine.sequence}, but got "
-                f"what rank {source} sent in its number {other.sequence}; every rank must call "
-                "neighbor operations the same number of times, and each destination must name "
-                "its source"
-            )
+    def _pair_plan(self, peer: Any, self_weight: float, peer_weight: float) -> Any:
+        """Return the plan of an average with one peer, or with nobody."""
+        mine = checked_weight(self_weight, "self_weight")
+        theirs = checked_weight(peer_weight, "peer_weight")
+        if peer is None or peer == -1 or peer == self.rank:
+            return NeighborPlan((), (), (1.0,), 0)
+        other = self._check_peer(peer, "peer")
+        pair = (mine, theirs) if self.rank < other else (theirs, mine)
+        return NeighborPlan((other,), (other,), pair, 0 if self.rank < other else 1)
 
     def _start_neighbor_allgather(
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: NeighborPlan
@@ -353,23 +397,17 @@ class NeighborhoodOperations(NeighborPlans):
         peer: Any,
         weights: tuple[float, float],
     ) -> Request[Any]:
-        mine, theirs = (
-            checked_weight(weights[0], "self_weight"),
-            checked_weight(weights[1], "peer_weight"),
-        )
+        plan = self._pair_plan(peer, *weights)
         parcel = self._owned(buffers, layout)
-        if peer is None or peer == -1 or peer == self.rank:
+        if not plan.sources:
             return Request(self, (), lambda parcels: unpack(parcel.buffers, layout))
-        other = self._check_peer(peer, "peer")
         channel = (*self._context, "pair_gossip")
-        self._post(parcel, other, channel)
-        pair = (mine, theirs) if self.rank < other else (theirs, mine)
-        plan = NeighborPlan((other,), (other,), pair, 0 if self.rank < other else 1)
+        self._post(parcel, plan.destinations[0], channel)
 
         def finish(parcels: Sequence[Parcel]) -> Any:
             return unpack(self._reduce(parcel, parcels, plan), layout)
 
-        return Request(self, [self._expect(other, channel)], finish)
+        return Request(self, [self._expect(plan.sources[0], channel)], finish)
 
 
 def _scaled(parcel: Parcel, factor: float, layout: Layout | None) -> Parcel:

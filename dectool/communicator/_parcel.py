@@ -37,10 +37,13 @@ class Layout:
         averageable: Whether no leaf has an integer or bool dtype.
         numpy_shape: Shape of a single NumPy array, which needs no more than that to be rebuilt;
             ``None`` for anything else.
+        code: What the bytes of compressed arrays stand for, in words, and the signature of that;
+            ``None`` for arrays as they are.
     """
 
     __slots__ = (
         "averageable",
+        "code",
         "dtypes",
         "groups",
         "leaves",
@@ -49,16 +52,19 @@ class Layout:
         "structure",
     )
 
-    def __init__(self, leaves: tuple[Leaf, ...], structure: Any) -> None:
+    def __init__(
+        self, leaves: tuple[Leaf, ...], structure: Any, code: tuple[str, Any] | None = None
+    ) -> None:
         self.leaves: Final = leaves
         self.structure: Final = structure
+        self.code: Final = code
         groups: dict[tuple[str, bool], list[int]] = {}
         for index, leaf in enumerate(leaves):
             groups.setdefault((leaf.dtype, _is_meta(leaf)), []).append(index)
         self.groups: Final = tuple((key[0], tuple(members)) for key, members in groups.items())
         self.dtypes: Final = tuple(dtype for dtype, _ in self.groups)
         self.averageable: Final = not any("int" in d or d == "bool" for d, _ in groups)
-        self.signature: Final = (
+        self.signature: Final[tuple[Any, ...]] = code or (
             _shape_of(structure),
             tuple((leaf.dtype, leaf.shape, _is_meta(leaf)) for leaf in leaves),
         )
@@ -79,6 +85,8 @@ class Layout:
             )
 
     def __str__(self) -> str:
+        if self.code is not None:
+            return self.code[0]
         parts = [
             f"{'meta ' if _is_meta(leaf) else ''}{leaf.dtype}{list(leaf.shape)}"
             for leaf in self.leaves[:6]
@@ -291,6 +299,13 @@ def row(buffer: Buffer, index: int) -> Buffer:
     if isinstance(buffer, Phantom):
         return Phantom(buffer.shape[1:], buffer.itemsize)
     return buffer[index]  # type: ignore[no-any-return]
+
+
+def row_bytes(buffers: Sequence[Buffer]) -> int:
+    """Return the bytes that one rank's elements of the buffers take."""
+    if len(buffers) == 1:
+        return buffers[0].shape[-1] * buffers[0].itemsize
+    return sum(buffer.shape[-1] * buffer.itemsize for buffer in buffers)
 
 
 def join(pieces: Sequence[Buffer]) -> Buffer:

@@ -1,13 +1,13 @@
-/* The kernels as a Python module; see weighted_sum.h. */
+/* The kernels as a Python module; see weighted_sum.h and compression.h. */
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
+#include "_compression_module.h"
 #include "weighted_sum.h"
 
 #define MOST_TERMS 64
-#define LARGE 32768
 
 PyDoc_STRVAR(weighted_sum_doc,
              "weighted_sum(kind, out, weights, terms)\n--\n\n"
@@ -53,7 +53,7 @@ static PyObject *weighted_sum(PyObject *module, PyObject *const *args, Py_ssize_
     }
     if (held == count) {
         size_t size = (size_t)out.len / dectool_itemsize[kind];
-        if (out.len > LARGE) {
+        if (out.len > DECTOOL_LARGE) {
             Py_BEGIN_ALLOW_THREADS
             dectool_weighted_sum((enum dectool_kind)kind, out.buf, terms, weights, (size_t)count,
                                  size);
@@ -72,6 +72,14 @@ static PyObject *weighted_sum(PyObject *module, PyObject *const *args, Py_ssize_
 
 static PyMethodDef methods[] = {
     {"weighted_sum", (PyCFunction)(void (*)(void))weighted_sum, METH_FASTCALL, weighted_sum_doc},
+    {"minmax_encode", minmax_encode, METH_VARARGS, minmax_encode_doc},
+    {"minmax_decode", minmax_decode, METH_VARARGS, minmax_decode_doc},
+    {"sums", sums, METH_VARARGS, sums_doc},
+    {"spread_signs", spread_signs, METH_VARARGS, spread_signs_doc},
+    {"largest", largest, METH_VARARGS, largest_doc},
+    {"levels", levels, METH_VARARGS, levels_doc},
+    {"cast", cast, METH_VARARGS, cast_doc},
+    {"threads", threads, METH_O, threads_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -79,4 +87,9 @@ static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "dectool.kernels._native", NULL, 0, methods, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&module); }
+PyMODINIT_FUNC PyInit__native(void)
+{
+    if (dectool_watch_forks() != 0)
+        return PyErr_NoMemory();
+    return PyModule_Create(&module);
+}

@@ -2,85 +2,17 @@
 
    The sum starts from +0.0 and runs left to right; every product is rounded before it is added, so
    this must be compiled without fused multiply-add (-ffp-contract=off). Halves are summed in float
-   and rounded once. The NumPy functions of weighted_sum.py give the same bits. */
+   and rounded once. The NumPy functions of _weighted_sum.py give the same bits. */
 
 #ifndef DECTOOL_WEIGHTED_SUM_H
 #define DECTOOL_WEIGHTED_SUM_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define DECTOOL_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define DECTOOL_WIDE
-#endif
-
-enum dectool_kind {
-    DECTOOL_FLOAT64,
-    DECTOOL_FLOAT32,
-    DECTOOL_FLOAT16,
-    DECTOOL_BFLOAT16,
-    DECTOOL_KINDS
-};
+#include "numbers.h"
 
 static const size_t dectool_itemsize[DECTOOL_KINDS] = {8, 4, 2, 2};
 
 /* Elements whose running sums stay in the first-level cache. */
 #define DECTOOL_BLOCK 2048
-
-static inline float dectool_from_bfloat16(uint16_t half)
-{
-    uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint16_t dectool_to_bfloat16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    uint32_t quiet = (bits >> 16) | 0x40u;
-    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
-}
-
-static inline float dectool_from_float16(uint16_t half)
-{
-    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    uint32_t magnitude = half & 0x7fffu;
-    uint32_t bits = (magnitude << 13) + (112u << 23);
-    bits += magnitude >= 0x7c00u ? 112u << 23 : 0u;
-    float small = (float)(int32_t)magnitude * 0x1p-24f;
-    uint32_t small_bits;
-    memcpy(&small_bits, &small, sizeof small_bits);
-    bits = (magnitude < 0x0400u ? small_bits : bits) | sign;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint16_t dectool_to_float16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint32_t sign = (bits >> 16) & 0x8000u;
-    uint32_t magnitude = bits & 0x7fffffffu;
-    /* 0.5 has a unit in the last place of 2^-24, the smallest half: the sum rounds to it. */
-    float absolute, sum;
-    memcpy(&absolute, &magnitude, sizeof absolute);
-    sum = absolute + 0.5f;
-    uint32_t small;
-    memcpy(&small, &sum, sizeof small);
-    small -= 0x3f000000u;
-    uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    uint32_t special = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : 0x7c00u;
-    uint32_t half = magnitude < 0x38800000u ? small : normal;
-    half = magnitude >= 0x47800000u ? special : half;
-    return (uint16_t)(half | sign);
-}
 
 /* Two and three terms, the commonest, are summed in registers. */
 #define DECTOOL_PLAIN(NAME, TYPE)                                                                  \

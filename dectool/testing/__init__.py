@@ -15,7 +15,7 @@ A backend is done when every check passes for a :class:`Runner` of it:
 
 Example:
     >>> from dectool.testing import CHECKS, SIM
-    >>> [check.name for check in CHECKS if "broadcast" in check.name]
+    >>> [check.name for check in CHECKS if check.name.startswith("broadcast")]
     ['broadcast_hands_out_what_the_root_holds']
     >>> CHECKS[0](SIM)
 """
@@ -24,6 +24,7 @@ from dectool.testing import (
     _arrays as _arrays,
     _chance as _chance,
     _collectives as _collectives,
+    _compressed as _compressed,
     _errors as _errors,
     _groups as _groups,
     _messages as _messages,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dectool import compression
 from dectool.testing._collectives import ALGORITHMS
 from dectool.testing._portable import random_topology
 
@@ -132,12 +133,34 @@ def _several(comm: Any, x: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     return first.wait(), second.wait()
 
 
+COMPRESSORS = ("topk:0.3", "qsgd:4", "minmax8", "randomk:0.3", "sign", "natural", "threshold:0.5")
+
+
+def _compressed(comm: Any, x: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    compressor = compression.get(str(rng.choice(COMPRESSORS)))
+    values = comm.per_rank(lambda rank: np.random.default_rng([7, rank]).normal(size=(4, 5)))
+    way = int(rng.integers(4))
+    if way == 0:
+        return x, _in_form(comm, "neighbor_allreduce", rng, values, compressor=compressor)
+    if way == 1:
+        op = str(rng.choice(["mean", "sum"]))
+        return x, _in_form(comm, "allreduce", rng, values, op, compressor=compressor)
+    if way == 2:
+        edges = _in_form(comm, "neighbor_allgather", rng, comm.compress(values, compressor))
+        return x, comm.mix(edges)
+    root = int(rng.integers(comm.size))
+    if not compressor.fixed_size:
+        return x, None
+    return x, _in_form(comm, "broadcast", rng, values, root, compressor=compressor)
+
+
 STEPS: dict[str, Step] = {
     "allgather": _allgather,
     "allreduce": _allreduce,
     "barrier": _barrier,
     "broadcast": _broadcast,
     "by rows": _by_rows,
+    "compressed": _compressed,
     "computing": _computing,
     "edges": _edges,
     "elapse": _elapse,

@@ -31,6 +31,7 @@ from dectool.topology._schedules import (
     one_peer_exponential as one_peer_exponential,
     periodic as periodic,
     random_matching as random_matching,
+    shift_one as shift_one,
     static as static,
 )
 from dectool.topology._topology import Topology as Topology
@@ -58,6 +59,7 @@ __all__ = [
     "random_matching",
     "random_regular",
     "ring",
+    "shift_one",
     "star",
     "static",
     "torus",

@@ -107,6 +107,34 @@ def one_peer_exponential(n: int, *, symmetric: bool = False) -> Schedule:
     return Schedule(_OnePeer(n, symmetric, name), size=n, period=period, name=name)
 
 
+def shift_one(n: int) -> Schedule:
+    r"""Return the schedule of pairs in which each half of the ranks goes round the other half.
+
+    At step t, rank r < n/2 averages with rank :math:`n/2 + (r + t) \bmod n/2`, weights 1/2; after
+    n/2 steps each rank of one half has met each of the other.
+
+    Args:
+        n: Number of ranks, even and at least 2.
+
+    Raises:
+        ArgumentError: n is odd or below 2.
+
+    Example:
+        >>> s = shift_one(8)
+        >>> s.period, s.at(1).out_neighbors(0)
+        (4, (5,))
+
+    References:
+        S. Gan et al., BAGUA: scaling up distributed learning with system relaxations, VLDB 2021
+        (its peer selection "shift_one").
+    """
+    n = count("n", n, 2)
+    if n % 2:
+        raise ArgumentError(f"n must be even, so that all ranks have a partner, got {n}")
+    name = f"shift-one pairs of {n}"
+    return Schedule(_ShiftOne(n, name), size=n, period=n // 2, name=name)
+
+
 def random_matching(graph: nx.Graph[Any] | Topology, *, seed: int = 0) -> Schedule:
     """Return the schedule that pairs ranks at random along edges, anew at every step.
 
@@ -185,6 +213,19 @@ class _OnePeer:
         else:
             sources = (ranks - (1 << k)) % self.size
         return _half(sources, f"{self.name}, hop {1 << k}")
+
+
+@dataclass(frozen=True)
+class _ShiftOne:
+    size: int
+    name: str
+
+    def __call__(self, k: int) -> Topology:
+        half = self.size // 2
+        ranks = np.arange(half)
+        up = half + (ranks + k) % half
+        down = (ranks - k) % half
+        return _half(np.concatenate([up, down]), f"{self.name}, shift {k}")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -27,6 +28,7 @@ class Edges:
     def __init__(self, sources: Any, targets: Any) -> None:
         self.sources: _Int = np.asarray(sources, np.int64)
         self.targets: _Int = np.asarray(targets, np.int64)
+        self._out_degrees: _Int | None = None
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -35,6 +37,12 @@ class Edges:
     def by_source(self) -> _Int:
         """The messages in the order of senders, then receivers."""
         return np.lexsort((self.targets, self.sources))
+
+    def out_degrees(self, size: int) -> _Int:
+        """Return how many messages each of ``size`` ranks sends."""
+        if self._out_degrees is None:
+            self._out_degrees = np.bincount(self.sources, minlength=size)
+        return self._out_degrees
 
     @cached_property
     def slots(self) -> list[_Int]:
@@ -67,7 +75,7 @@ class Clocks:
         time: Each rank's clock in seconds, shape (n,).
         port: When each rank's network interface is free to send, in seconds, shape (n,).
         messages: Messages sent by all.
-        bytes: Payload bytes sent by all.
+        bytes_of: Payload bytes sent by each rank, shape (n,).
     """
 
     def __init__(self, size: int, network: NetworkModel) -> None:
@@ -80,9 +88,15 @@ class Clocks:
         self.time: Times = np.zeros(size)
         self.port: Times = np.zeros(size)
         self.messages = 0
-        self.bytes = 0
+        # Shared by copies for background operations, so it is only changed in place.
+        self.bytes_of: _Int = np.zeros(size, np.int64)
         self.in_background = 0
         self._equal = True
+
+    @property
+    def bytes(self) -> int:
+        """Payload bytes sent by all."""
+        return int(self.bytes_of.sum())
 
     @property
     def _trivial(self) -> bool:
@@ -93,6 +107,11 @@ class Clocks:
         """Let time pass on every rank: one number for all, or one for each."""
         self._equal = self._equal and np.ndim(seconds) == 0
         self.time = self.time + seconds
+
+    def spend(self, rate: float, nbytes: Any) -> None:
+        """Let the time pass that each rank takes for ``nbytes`` at ``rate`` bytes per second."""
+        if rate < math.inf and np.any(nbytes):
+            self.advance(nbytes / rate)
 
     def reach(self, times: Any) -> None:
         """Advance each clock to at least the given time."""
@@ -111,7 +130,12 @@ class Clocks:
         """
         count = len(edges)
         self.messages += count
-        self.bytes += nbytes * count if isinstance(nbytes, int) else int(np.sum(nbytes))
+        if isinstance(nbytes, int):
+            self.bytes_of += edges.out_degrees(len(self.time)) * nbytes
+        else:
+            self.bytes_of += np.bincount(
+                edges.sources, np.broadcast_to(nbytes, count), len(self.time)
+            ).astype(np.int64)
         if not count or self._trivial:
             return None
         self._refuse_contention()
@@ -150,7 +174,7 @@ class Clocks:
             nbytes += (high - low) * itemsize
             segments.append((low, high))
         self.messages += len(senders)
-        self.bytes += int(nbytes.sum())
+        self.bytes_of[senders] += nbytes
         if not self._trivial and len(senders):
             self._refuse_contention()
             self._equal = False

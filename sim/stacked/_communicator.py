@@ -20,7 +20,8 @@ from dectool.communicator import (
     StopRun,
 )
 from dectool.communicator._arrays import Buffer, Phantom
-from dectool.communicator._parcel import Layout, own, pack, unpack
+from dectool.communicator._coded import Coded, is_payload
+from dectool.communicator._parcel import Layout, own, pack, row_bytes, unpack
 from dectool.communicator._plans import checked_weight
 from dectool.communicator._rounds import Rounds, blocks, pairwise
 from dectool.errors import ArgumentError, ContractError, UnsupportedOperation
@@ -28,6 +29,7 @@ from dectool.kernels import combine, sparse_product
 from dectool.sim._random import StackedGenerator
 from dectool.sim.compute import ComputeTimes
 from dectool.sim.stacked._clocks import Clocks, Edges
+from dectool.sim.stacked._compressed import broadcast_of, coded_allreduce, for_all, numbered
 from dectool.sim.stacked._plan import StackedPlan, given_plan, one_per_rank
 from dectool.sim.stacked._ranks import all_ranks
 from dectool.sim.stacked._trees import fill_scalars, stack_trees
@@ -191,7 +193,7 @@ class StackedCommunicator(Communicator):
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
     ) -> tuple[list[Buffer], Any]:
         self._rows_checked(buffers, self.size, "ranks")
-        times = self._clocks.exchange(plan.edges, _row_bytes(buffers))
+        times = self._clocks.exchange(plan.edges, row_bytes(buffers))
         mixed: list[Buffer] = []
         for index, buffer in enumerate(buffers):
             if isinstance(buffer, Phantom):
@@ -204,15 +206,78 @@ class StackedCommunicator(Communicator):
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
     ) -> Request[Any]:
         self._rows_checked(buffers, self.size, "ranks")
-        times = self._clocks.exchange(plan.edges, _row_bytes(buffers))
+        times = self._clocks.exchange(plan.edges, row_bytes(buffers))
         rows = [_take(buffer, plan.edges.sources) for buffer in buffers]
         return self._request(rows, layout, times, len(plan.edges))
+
+    def _start_coded_exchange(
+        self,
+        coded: Coded,
+        plan: Any,
+        operation: str,
+        finish: Callable[[tuple[Buffer, ...]], Any],
+        mine: tuple[Buffer, ...] | None = None,
+    ) -> Request[Any]:
+        edges = plan.edges
+        times = self._clocks.exchange(edges, coded.sizes[edges.sources])
+        if coded.compressor.needs_reference and mine is not None:
+            received = coded.rows(edges.sources).decompressed(
+                [_take(b, edges.targets) for b in mine]
+            )
+        else:
+            received = tuple(_take(buffer, edges.sources) for buffer in coded.decompressed())
+        degrees = np.bincount(edges.targets, minlength=self.size)
+        nbytes = row_bytes(coded.decompressed() if mine is None else mine)
+
+        def gather(results: Sequence[Any]) -> Any:
+            self._spend("decompress", degrees * nbytes)
+            return finish(results[0])
+
+        return Request(self, [_Done(received, times)], gather)
+
+    def _start_coded_allreduce(
+        self, x: Any, compressor: Any, plan: Any, operation: str = "neighbor_allreduce"
+    ) -> Request[Any]:
+        if not is_payload(x) or plan.factors is not None:
+            return super()._start_coded_allreduce(x, compressor, plan, operation)
+        # All terms are what payloads stand for, so W mixes them without an array of edges.
+        coded, dense = self._coded(x, compressor, operation)
+        times = self._clocks.exchange(plan.edges, coded.sizes[plan.edges.sources])
+        received = np.bincount(plan.edges.targets, minlength=self.size) * row_bytes(dense)
+
+        def finish(results: Sequence[Any]) -> Any:
+            self._spend("decompress", received)
+            mixed = [
+                buffer if isinstance(buffer, Phantom) else plan.average(buffer, dtype)
+                for buffer, dtype in zip(results[0], coded.layout.dtypes, strict=True)
+            ]
+            return unpack(mixed, coded.layout, self._lead_shape)
+
+        return Request(self, [_Done(dense, times)], finish)
+
+    def _spend(self, what: str, nbytes: Any) -> None:
+        self._clocks.spend(getattr(self._clocks.network.codec, what), nbytes)
+
+    def _pair_plan(self, peer: Any, self_weight: float, peer_weight: float) -> Any:
+        mine = checked_weight(self_weight, "self_weight")
+        theirs = checked_weight(peer_weight, "peer_weight")
+        ranks = np.arange(self.size)
+        peers = self._partners(peer)
+        alone = peers == ranks
+        first = np.minimum(ranks, peers)
+        own_first = (ranks <= peers)[:, None]
+        pairs = np.where(own_first, [[mine, theirs]], [[theirs, mine]])
+        pairs[alone, 0] = 1.0
+        keep = np.stack([np.ones(self.size, bool), ~alone], axis=1)
+        columns = np.stack([first, np.maximum(ranks, peers)], axis=1)[keep]
+        starts = np.r_[0, np.cumsum(keep.sum(axis=1))]
+        return StackedPlan(sp.csr_array((pairs[keep], columns, starts), (self.size, self.size)))
 
     def _start_neighbor_alltoall(
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
     ) -> Request[Any]:
         self._rows_checked(buffers, len(plan.edges), "edges")
-        times = self._clocks.exchange(plan.edges, _row_bytes(buffers))
+        times = self._clocks.exchange(plan.edges, row_bytes(buffers))
         order = np.argsort(plan.edges.by_source)
         rows = [_take(buffer, order) for buffer in buffers]
         return self._request(rows, layout, times, len(plan.edges))
@@ -244,7 +309,7 @@ class StackedCommunicator(Communicator):
         data = np.stack([np.where(first, mine, theirs), np.where(first, theirs, mine)], axis=1)
         starts = np.arange(len(active) + 1) * 2
         matrix = sp.csr_array((data.ravel(), columns.ravel(), starts), (len(active), self.size))
-        times = self._clocks.exchange(Edges(others, active), _row_bytes(buffers))
+        times = self._clocks.exchange(Edges(others, active), row_bytes(buffers))
         mixed: list[Buffer] = []
         for buffer, dtype in zip(buffers, layout.dtypes, strict=True):
             if isinstance(buffer, Phantom):
@@ -341,6 +406,24 @@ class StackedCommunicator(Communicator):
                     _move(d, senders, receivers, *part, op if step.reduces else None, dtype)
         return data
 
+    def _coded_allreduce(
+        self, buffers: Sequence[Buffer], layout: Layout, op: str, compressor: Any, number: int
+    ) -> tuple[Buffer, ...]:
+        self._rows_checked(buffers, self.size, "ranks")
+        rng = numbered(self._seed, self.size, number)
+        return coded_allreduce(buffers, layout, op, compressor, rng, self._clocks)
+
+    def _coded_broadcast(
+        self, buffers: Sequence[Buffer], layout: Layout, root: int, compressor: Any, number: int
+    ) -> tuple[Buffer, ...]:
+        self._rows_checked(buffers, self.size, "ranks")
+        coded = broadcast_of(buffers, layout, root, compressor, self._seed, number)
+        at_root = np.arange(self.size) == root
+        self._spend("compress", at_root * row_bytes(buffers))
+        self._broadcast(for_all(coded.wire, self.size), coded.wire_layout, root)
+        self._spend("decompress", ~at_root * row_bytes(buffers))
+        return for_all(coded.decompressed(), self.size)
+
     def _spread(self, buffer: Buffer) -> Buffer:
         elements = buffer.shape[-1]
         if isinstance(buffer, Phantom):
@@ -399,7 +482,7 @@ class StackedCommunicator(Communicator):
                 f"rank {one} receives from {origin[one]}, but rank {origin[one]} sends to "
                 f"{to[origin[one]]}; dest must be the inverse of source"
             )
-        times = self._clocks.exchange(Edges(origin, ranks), _row_bytes(buffers))
+        times = self._clocks.exchange(Edges(origin, ranks), row_bytes(buffers))
         return self._request([_take(buffer, origin) for buffer in buffers], layout, times)
 
     def isend(self, x: Any, dest: int, tag: int = 0) -> Request[None]:
@@ -468,7 +551,6 @@ class StackedCommunicator(Communicator):
         twin._clocks.time = self._clocks.time.copy()
         value = operation(twin)
         self._clocks.messages = twin._clocks.messages
-        self._clocks.bytes = twin._clocks.bytes
         self._clocks.in_background += 1
         return _Background(value, twin._clocks.time)
 
@@ -477,6 +559,11 @@ class StackedCommunicator(Communicator):
     def now(self) -> Any:
         """The virtual time of each rank in seconds, shape (n,)."""
         return self._clocks.time.copy()
+
+    @property
+    def bytes_sent(self) -> Any:
+        """Payload bytes that each rank has sent, shape (n,)."""
+        return self._clocks.bytes_of.copy()
 
     def elapse(self, seconds: Any) -> None:
         """Let time pass: one number of seconds for all ranks, or an array of shape (n,)."""
@@ -520,13 +607,6 @@ class StackedCommunicator(Communicator):
 
 def _itemsize(buffer: Buffer) -> int:
     return buffer.itemsize
-
-
-def _row_bytes(buffers: Sequence[Buffer]) -> int:
-    """Return the bytes that one rank's row of the buffers takes."""
-    if len(buffers) == 1:
-        return buffers[0].shape[-1] * buffers[0].itemsize
-    return sum(buffer.shape[-1] * buffer.itemsize for buffer in buffers)
 
 
 def _take(buffer: Buffer, rows: Any) -> Buffer:

@@ -81,6 +81,20 @@ def test_resume(cli, tmp_path):
     assert dectool.History.load(rest).x.tobytes() == dectool.History.load(whole).x.tobytes()
 
 
+def test_checkpoint(cli, refused, tmp_path):
+    whole, rest = tmp_path / "whole.npz", tmp_path / "rest.npz"
+    line = "solve EXTRA --problem quadratic:3 -n 8 --record-every 5"
+    words = f"--checkpoint {tmp_path / 'run.npz'} --checkpoint-every"
+    assert cli(f"{line} --steps 20 {words} 10").exit_code == 0
+    assert dectool.History.load(tmp_path / "run.npz").step == 20
+    assert cli(f"{line} --steps 50 --save", whole).exit_code == 0
+    result = cli(f"{line} --steps 50 --resume {tmp_path / 'run.npz'} --save", rest)
+    assert result.exit_code == 0, result.output
+    assert dectool.History.load(rest).x.tobytes() == dectool.History.load(whole).x.tobytes()
+    assert "must be a multiple of record_every=5" in refused(f"{line} {words} 7")
+    assert "there is no folder" in refused(f"{line} --checkpoint-every 5 --checkpoint no/run.npz")
+
+
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
 def test_picture(cli, tmp_path, suffix):
     target = tmp_path / f"out.{suffix}"
@@ -179,7 +193,7 @@ def test_divergence_is_a_warning_and_a_status(cli):
         ("solve EXTRA --objective weightd", ["objective='weightd'", "did you mean 'weighted'"]),
         ("solve EXTRA --partition dirichle:1", ["did you mean 'dirichlet'"]),
         ("solve EXTRA --partition dirichlet:0.01", ["leaves rank", "larger alpha"]),
-        (f"{QUICK} --resume nofile.npz", ["nofile.npz: No such file"]),
+        (f"{QUICK} --resume nofile.npz", ["resume='nofile.npz': there is no file", "leave resume"]),
         (f"{QUICK} --save no/such/folder/x.npz", ["no/such/folder: there is no such folder"]),
         (f"{QUICK} --plot no/such/folder/x.png", ["no/such/folder", "--plot"]),
         (f"{QUICK} --plot out.xyz", ["--plot out.xyz", "png"]),
@@ -218,7 +232,7 @@ def test_resume_of_another_algorithm(cli, refused, tmp_path):
     path = tmp_path / "out.npz"
     cli(f"{QUICK} --save", path)
     line = "solve DGD --problem quadratic:3 -n 8 --resume"
-    assert "resume is a history of EXTRA, not of DGD" in refused(line, path)
+    assert "is a history of EXTRA, not of DGD" in refused(line, path)
 
 
 def test_a_failing_run_leaves_no_file(refused, tmp_path):

@@ -13,7 +13,10 @@ import pytest
 from dectool.communicator import (
     Request,
     _arrays,
+    _coded,
     _collectives,
+    _compressed,
+    _compressed_collectives,
     _core,
     _groups,
     _neighborhood,
@@ -23,6 +26,7 @@ from dectool.communicator import (
     _rounds,
 )
 from dectool.communicator._collectives import CollectiveOperations
+from dectool.communicator._compressed_collectives import CompressedCollectives
 from dectool.communicator._core import CommunicatorCore
 from dectool.communicator._groups import GroupOperations
 from dectool.communicator._hierarchical import HierarchicalOperations
@@ -341,6 +345,35 @@ def in_order_given(patch: Patch) -> None:
     )
 
 
+def halved(original: Any) -> Any:
+    return lambda self, wire, near: tuple(0.5 * buffer for buffer in original(self, wire, near))
+
+
+def backwards_pieces(original: Any) -> Any:
+    return lambda pieces: original(pieces[::-1])
+
+
+def as_it_is(original: Any) -> Any:
+    """Give the root its own array, not what it has sent."""
+
+    def mutant(self: Any, buffers: Any, layout: Any, root: int, *rest: Any) -> Any:
+        data = original(self, buffers, layout, root, *rest)
+        return buffers if self.rank == root else data
+
+    return mutant
+
+
+def one_number_less(original: Any) -> Any:
+    """Compress with half the share of the numbers that are to be kept."""
+
+    def mutant(buffers: Any, layout: Any) -> Any:
+        for buffer in buffers:
+            buffer[np.argmax(np.abs(buffer))] *= 0.5
+        return original(buffers, layout)
+
+    return mutant
+
+
 MUTATIONS: dict[str, list[Mutation]] = {
     "neighbor_allreduce_is_a_row_of_the_product": [*ARITHMETIC.values()],
     "neighbor_allreduce_takes_the_topology_it_is_told": [
@@ -456,8 +489,30 @@ MUTATIONS: dict[str, list[Mutation]] = {
         instead(_groups, "_check_whole", lambda name, value, wanted: None)
     ],
     "ranks_that_disagree_are_told_so": [
-        instead(_neighborhood, "same_layout", lambda mine, other, who: None),
+        instead(_compressed, "same_layout", lambda mine, other, who: None),
         instead(_collectives, "same_layout", lambda mine, other, who: None),
     ],
+    "neighbors_receive_what_payloads_stand_for": [
+        replace(_coded.Coded, "received", halved),
+        instead(_compressed, "own", lambda buffers: tuple(np.zeros_like(b) for b in buffers)),
+        replace(_parcel, "weighted_sum", backwards),
+    ],
+    "payloads_are_averaged_and_gathered": [
+        replace(_compressed, "stack", last_first),
+        replace(_coded.Coded, "received", halved),
+    ],
+    "partners_trade_payloads": [replace(_coded.Coded, "received", halved)],
+    "compressed_allreduce_averages_blocks_twice_compressed": [
+        replace(_compressed_collectives, "divide", lambda original: lambda total, n, dtype: total),
+        replace(_parcel, "weighted_sum", backwards),
+        replace(_compressed_collectives, "join", backwards_pieces),
+    ],
+    "compressed_broadcast_gives_what_the_root_sent": [
+        replace(CompressedCollectives, "_coded_broadcast", as_it_is)
+    ],
+    "bytes_sent_counts_payloads": [
+        instead(SimCommunicator, "bytes_sent", property(lambda self: 8 * len(self._sequence)))
+    ],
+    "containers_are_compressed_by_dtype": [replace(_coded, "_leaves", one_number_less)],
 }
 """Mistakes that each check must find when it runs on the simulator."""

@@ -165,7 +165,7 @@ def last_round_unfinished(original: Any) -> Any:
 
 
 COSTS = {
-    "bytes": replace(stacked_communicator, "_row_bytes", a_byte_more),
+    "bytes": replace(stacked_communicator, "row_bytes", a_byte_more),
     "messages": replace(stacked.Clocks, "exchange", one_message_less),
     "port": replace(stacked.Clocks, "_send", port_forgotten),
     "background": replace(stacked.StackedCommunicator, "_background", last_round_unfinished),

@@ -39,16 +39,15 @@ def cluster() -> Iterator[dectool.Cluster]:
         yield cluster
 
 
-def processes_of(words: str) -> list[str]:
-    """Return the command lines of processes that hold these words."""
+def processes_of(mark: str) -> list[str]:
+    """Return the command lines of processes that have this in their environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-        if words in line:
-            found.append(line)
     return found
 
 
@@ -307,12 +306,13 @@ def test_output_is_labelled_and_whole(
 
 
 SCRIPT = """
-    import tempfile, time
+    import time
     import dectool
-    tempfile.tempdir = FOLDER
 
     def program(comm):
         print("here", flush=True)
+        while FLOODS:
+            print("x" * 1000)
         time.sleep(60)
 
     if __name__ == "__main__":
@@ -321,26 +321,37 @@ SCRIPT = """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "SIGKILL"])
-def test_no_process_is_left(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize("floods", [False, True], ids=["sleeps", "prints"])
+def test_no_process_is_left(number: signal.Signals, floods: bool, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT).replace("FOLDER", repr(str(tmp_path))))
+    script.write_text(textwrap.dedent(SCRIPT).replace("FLOODS", str(floods)))
+    mark = f"DECTOOL_TEST={tmp_path}"
     with subprocess.Popen(
         [sys.executable, str(script)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env={**os.environ, "DECTOOL_TEST": str(tmp_path), "TMPDIR": str(tmp_path)},
         text=True,
+        # A shell that starts tests in the background has them ignore Ctrl-C, and their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
-        shown = sorted(process.stdout.readline() for _ in range(3))
-        assert shown == [f"[{rank}] here\n" for rank in range(3)]
-        assert len(processes_of(f"{tmp_path}/dectool-mpi-")) >= 6
+        shown: set[str] = set()
+        while len(shown) < 3:
+            line = process.stdout.readline()
+            if line.endswith("here\n"):
+                shown.add(line)
+        assert shown == {f"[{rank}] here\n" for rank in range(3)}
+        # The script, mpiexec and its helper, and three times a guard and a rank.
+        assert len(processes_of(mark)) >= 9
         process.send_signal(number)
         _, errors = process.communicate(timeout=10)
     if number == signal.SIGINT:
         assert process.returncode == -signal.SIGINT
         assert errors.rstrip().endswith("KeyboardInterrupt")
-        assert not list(tmp_path.glob("dectool-mpi-*"))
+        assert processes_of(mark) == []
+    assert not list(tmp_path.glob("dectool*"))
     deadline = time.monotonic() + 5.0
-    while processes_of(f"{tmp_path}/dectool-mpi-") and time.monotonic() < deadline:
+    while processes_of(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert processes_of(f"{tmp_path}/dectool-mpi-") == []
+    assert processes_of(mark) == []

@@ -8,10 +8,13 @@ import sys
 import tempfile
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dectool
+from dectool.backends.mpi import Processes, _variables
+from dectool.communicator import Settings
 
 pytest.importorskip("mpi4py", reason="needs the extra mpi: pip install 'dectool[mpi]'")
 
@@ -68,14 +71,8 @@ def run(*command: str, **env: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=50,
         check=False,
-        env={**os.environ, **env},
+        env={**_variables.environment({}), **env},
     )
-
-
-def mpiexec() -> str:
-    from dectool.backends.mpi import _variables
-
-    return _variables.mpiexec()
 
 
 def test_a_script_starts_processes(tmp_path: Path) -> None:
@@ -85,7 +82,7 @@ def test_a_script_starts_processes(tmp_path: Path) -> None:
 
 
 def test_the_same_script_joins(tmp_path: Path) -> None:
-    done = run(mpiexec(), "-n", "3", sys.executable, written(tmp_path))
+    done = run(_variables.mpiexec(), "-n", "3", sys.executable, written(tmp_path))
     expected = SHOWN + "n=5, but this job has 3 proce\n"
     lines = sorted(done.stdout.splitlines())
     assert lines == sorted(3 * expected.splitlines()), done.stdout + done.stderr
@@ -106,7 +103,7 @@ def test_ranks_that_never_stop_end_a_joined_job(tmp_path: Path) -> None:
             """
         )
     )
-    done = run(mpiexec(), "-n", "2", sys.executable, str(script))
+    done = run(_variables.mpiexec(), "-n", "2", sys.executable, str(script))
     assert done.returncode != 0
     assert "ValueError: first" in done.stderr
 
@@ -165,8 +162,80 @@ def test_a_cluster_keeps_its_processes_and_then_ends_them(
         assert first == second
         assert len(set(first)) == 2
         assert list(cluster.run(lambda comm: os.getpid(), n=1).values) == first[:1]
-        assert list(tmp_path.iterdir())
+        # Everything goes through pipes, which no other user could open.
+        assert list(tmp_path.iterdir()) == []
     assert list(tmp_path.iterdir()) == []
     for pid in first:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_this_machine_can_be_named_as_a_host() -> None:
+    result = dectool.run(
+        lambda comm: (comm.rank, comm.local_size), backend="mpi", hosts=["localhost:3"]
+    )
+    assert list(result.values) == [(0, 3), (1, 3), (2, 3)]
+    with dectool.Cluster(hosts=["localhost:2"]) as cluster:
+        assert repr(cluster) == "<Cluster of 2 processes on localhost:2, mpi>"
+        assert list(cluster.run(lambda comm: comm.size).values) == [2, 2]
+        with pytest.raises(dectool.errors.ArgumentError, match="hosts= comes too late"):
+            cluster.run(lambda comm: None, hosts=["localhost:2"])
+
+
+def test_the_command_line_takes_hosts(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("def program(comm):\n    return comm.size\n")
+    words = [sys.executable, "-m", "dectool", "run", str(script), "--backend", "mpi"]
+    done = run(*words, "--hosts", "localhost:3")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("│ 3 ") == 3
+    done = run(*words, "--hosts", "localhost:none")
+    assert done.returncode == 2
+    assert "hosts[0]='localhost:none': what follows the colon must be a number" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"hosts": "first:2"}, r"hosts is 'first:2'; give a list of names"),
+        ({"hosts": []}, "hosts is empty; name at least one"),
+        ({"hosts": [3]}, r"hosts\[0\] is 3; give a name"),
+        ({"hosts": [":2"]}, r"hosts\[0\]=':2' does not begin with the name of a host"),
+        ({"hosts": ["-o"]}, r"hosts\[0\]='-o' does not begin with the name of a host"),
+        ({"hosts": ["a,b"]}, r"hosts\[0\]='a,b' does not begin with the name of a host"),
+        ({"hosts": ["a", "b:0"]}, r"hosts\[1\]='b:0': what follows the colon must be a number"),
+        ({"hosts": ["a:1", "a:2"]}, r"hosts names 'a' 2 times; name it once.*'a:3'"),
+        ({"hosts": ["a:2", "b"], "n": 4}, r"n=4, but hosts=.* take 3 ranks; .* such as 'b:2'"),
+        ({"hosts": ["a"], "launcher": ""}, "launcher='' must be words"),
+        ({"hosts": ["a"], "launcher": ["x y"]}, "must be words without spaces"),
+        ({"hosts": ["a"], "launcher": 3}, "launcher is 3; give a command"),
+        ({"hosts": ["a"], "launcher": "no-such-shell"}, "there is no command 'no-such-shell'"),
+        ({"launcher": "ssh", "n": 2}, "launcher='ssh' reaches hosts, and none is named"),
+        ({"hosts": ["a:2"], "backend": "sim"}, "hosts= is for processes, which backend 'sim'"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else None,
+)
+def test_hosts_are_checked(arguments: dict[str, Any], words: str) -> None:
+    options = {"backend": "mpi", **arguments}
+    with pytest.raises(dectool.errors.DectoolError, match=words):
+        dectool.run(lambda comm: None, **options)
+
+
+def test_a_job_that_is_joined_takes_no_hosts(tmp_path: Path) -> None:
+    script = tmp_path / "late.py"
+    script.write_text(
+        "import dectool\ndectool.run(lambda comm: None, backend='mpi', hosts=['localhost:2'])\n"
+    )
+    done = run(_variables.mpiexec(), "-n", "2", sys.executable, str(script))
+    assert done.returncode != 0
+    assert "hosts=['localhost:2'] comes too late: mpiexec has already started" in done.stderr
+
+
+def test_processes_end_by_themselves() -> None:
+    """Whoever ends before the others must not look like a crash to mpiexec, which kills then."""
+    for _ in range(3):
+        processes = Processes(4, {})
+        settings = Settings(size=4, timeout=30.0, stall_timeout=30.0)
+        assert processes.run(lambda comm: comm.rank, (), settings).values == [0, 1, 2, 3]
+        processes.close()
+        assert processes._process.returncode == 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 
 import dectool
 from dectool import algorithms, problems, topology
+from dectool.backends.mpi import _variables
 from dectool.errors import ArgumentTypeError, UnsupportedOperation
 from dectool.metrics import COLUMNS
 
@@ -86,6 +90,40 @@ def test_an_error_in_stop_is_raised(cluster: dectool.Cluster) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         solve(cluster, stop=lambda record: 1 / 0)
     assert "rank 0 of 4" in "".join(caught.value.__notes__)
+
+
+SCRIPT = """
+    import os
+    import numpy as np
+    import dectool
+    from dectool import algorithms, problems, topology
+
+    problem = problems.Quadratic(h=np.arange(1.0, 5.0)[:, None], b=np.arange(4.0)[:, None])
+    for stop in ({"gap": 1e-5}, lambda record: record["step"] >= 12):
+        history = dectool.solve(
+            algorithms.EXTRA(lr=0.1), problem, topology=topology.ring(4), steps=40, backend="mpi",
+            stop=stop,
+        )
+        os.write(1, f"{history.status} {history.step} {history.x.tobytes().hex()}\\n".encode())
+"""
+
+
+def test_every_rank_of_a_joined_job_has_the_history(tmp_path: Path) -> None:
+    """What stops the run may be a function of the script, which only the script can import."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    done = subprocess.run(
+        [_variables.mpiexec(), "-n", "4", sys.executable, str(script)],
+        env=_variables.environment({}),
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    found = [solve("sim", **CASES[case]()) for case in ("stop", "stop by a function")]
+    lines = [f"stopped {history.step} {history.x.tobytes().hex()}" for history in found]
+    assert sorted(done.stdout.splitlines()) == sorted(4 * lines), done.stdout + done.stderr
+    assert done.returncode == 0
 
 
 def test_modelled_computing_takes_real_time(cluster: dectool.Cluster) -> None:

@@ -1,0 +1,76 @@
+"""Room for large results, used again once the program has dropped them.
+
+Fresh memory of many megabytes costs more than to fill it: the system clears each page first.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+
+from dectool.kernels._extension import Array
+
+SMALLEST = 1 << 18
+"""Bytes from which results are kept; smaller ones cost nothing to allocate."""
+
+MOST, LARGEST = 8, 1 << 30
+"""How many results are kept, and how many bytes together."""
+
+
+class _Room:
+    """A few large arrays of bytes; one is free when no array that shows it is left."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: list[Array] = [np.empty(0, np.uint8)]
+        # Counted in the same way as below, so that it holds for any version of Python.
+        self._unused = self._references(0)
+        self._kept.clear()
+
+    def find(self, shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> Array:
+        """Return an array of ``size`` bytes."""
+        for index in range(len(self._kept)):
+            if self._kept[index].nbytes == size and self._references(index) == self._unused:
+                break
+        else:
+            self._kept.append(np.empty(size, np.uint8))
+            while len(self._kept) > MOST or sum(m.nbytes for m in self._kept) > LARGEST:
+                if len(self._kept) == 1:
+                    return self._kept.pop().view(kind).reshape(shape)
+                del self._kept[0]
+            index = len(self._kept) - 1
+        memory: Array = self._kept[index].view(kind)
+        return memory.reshape(shape)
+
+    def empty(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+        """Return an array, from the memory that is kept unless another thread is at it."""
+        size = math.prod(shape) * kind.itemsize
+        if size < SMALLEST or not self._lock.acquire(blocking=False):
+            return np.empty(shape, kind)
+        try:
+            return self.find(shape, kind, size)
+        finally:
+            self._lock.release()
+
+    def _references(self, index: int) -> int:
+        return sys.getrefcount(self._kept[index])
+
+
+_ROOM = _Room()
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return an array with any content, as ``np.empty`` does.
+
+    Example:
+        >>> first = empty((1000, 1000), "float32")
+        >>> address = first.ctypes.data
+        >>> del first
+        >>> empty((1000, 500), "float64").ctypes.data == address
+        True
+    """
+    return _ROOM.empty(shape, np.dtype(dtype))
