@@ -269,7 +269,10 @@ class Compressor(abc.ABC):
 
     def _size(self, count: int, dtype: str) -> int:
         """Return the bytes of ``count`` > 0 numbers, where that is all it depends on."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} has fixed_size = True and no size: define "
+            "_size(count, dtype), or set fixed_size = False"
+        )
 
     def _wrong(self, row: Array, count: int, dtype: str) -> str:
         """Return what is wrong with the bytes of a row beyond their number, or ""."""
