@@ -52,6 +52,9 @@ bench: $(VENV)/.dev  ## speed, against rivals on the same machine
 	$(BIN)/python -m benchmarks.import_time
 	$(BIN)/python -m benchmarks.compression
 	$(BIN)/python -m benchmarks.mpi
+	$(BIN)/python -m benchmarks.collectives
+	$(BIN)/python -m benchmarks.windows
+	$(BIN)/python -m benchmarks.stragglers
 	$(BIN)/python -m benchmarks.hosts
 
 clean:  ## remove .venv, .venv-openmpi and everything that a target writes
@@ -72,6 +75,8 @@ $(VENV)/.demo: $(VENV)/bin/python $(FILES)
 
 $(VENV)/.dev: $(VENV)/bin/python $(FILES)
 	$(PIP) -e '.[dev,$(EXTRA)]'
+	@$(PIP) --only-binary :all: nvidia-cuda-nvrtc-cu12 2> /dev/null \
+	  || echo "no wheel of nvidia-cuda-nvrtc-cu12 installs here: the tests that compile for CUDA are skipped"
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/bin/python $(FILES)

@@ -9,7 +9,9 @@ from setuptools.errors import CompileError, LinkError
 FLAGS = ["-O3", "-ffp-contract=off"]
 """Products must be rounded before they are added, or the bits would differ between backends."""
 
-HEADERS = sorted(map(str, Path("dectool/kernels").glob("*.h")))
+HEADERS = sorted(
+    str(path) for folder in ("dectool/kernels", "backends/mpi") for path in Path(folder).glob("*.h")
+)
 
 THREADS = "-fopenmp"
 
@@ -46,6 +48,8 @@ setup(
         for name, source in {
             "dectool.kernels._native": "dectool/kernels/_native.c",
             "dectool.backends.mpi._board": "backends/mpi/_board.c",
+            "dectool.backends.mpi._cell": "backends/mpi/_cell.c",
+            "dectool.backends.mpi._hall": "backends/mpi/_hall.c",
         }.items()
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

@@ -11,10 +11,15 @@ from types import ModuleType as _ModuleType
 
 from dectool import topology as topology
 from dectool.cluster import Cluster as Cluster
-from dectool.communicator import Communicator as Communicator, Request as Request
+from dectool.communicator import (
+    Communicator as Communicator,
+    Request as Request,
+    Window as Window,
+)
 from dectool.compare import compare as compare
 from dectool.comparison import Comparison as Comparison
 from dectool.errors import DeadlockError as DeadlockError, DectoolError as DectoolError
+from dectool.fault_report import FaultReport as FaultReport
 from dectool.history import History as History
 from dectool.run import Result as Result, run as run
 from dectool.solve import solve as solve
@@ -27,9 +32,11 @@ __all__ = [
     "Comparison",
     "DeadlockError",
     "DectoolError",
+    "FaultReport",
     "History",
     "Request",
     "Result",
+    "Window",
     "__version__",
     "compare",
     "run",
@@ -37,7 +44,7 @@ __all__ = [
     "topology",
 ]
 
-_LAZY = frozenset({"algorithms", "compression", "problems", "sim", "testing", "theory"})
+_LAZY = frozenset({"algorithms", "compression", "fusion", "problems", "sim", "testing", "theory"})
 
 
 def __getattr__(name: str) -> _ModuleType:

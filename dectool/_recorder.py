@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
 from dectool._checkpoint import Checkpoint
 from dectool.communicator import Observation
+from dectool.fault_report import FaultReport
 from dectool.history import UNFINISHED, History
 from dectool.metrics import COLUMNS, measure
-from dectool.problems import Problem
+from dectool.problems import Among, Problem
 
 _Array = np.ndarray[Any, Any]
 
@@ -29,6 +30,7 @@ class Recorder:
         stop: Tells from a record whether the run is to end.
         resume: What the run goes on from.
         checkpoint: Where and how often the state is written.
+        interval: Seconds from each record to the next, where records are of times.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Recorder:
         stop: Callable[[dict[str, float]], bool] | None,
         resume: History | None,
         checkpoint: Checkpoint | None,
+        interval: float | None = None,
     ) -> None:
         self._problem = problem
         self._steps = steps
@@ -48,11 +51,14 @@ class Recorder:
         self._about = about
         self._stop = stop
         self._checkpoint = checkpoint
+        self._interval = interval
         self.live = stop is not None or checkpoint is not None
         self._new: list[dict[str, float]] = []
         self._columns: dict[str, _Array] = {}
         self._offset = dict.fromkeys(("time", "bytes", "messages"), 0.0)
         self._previous: _Array | None = None
+        self._among: dict[tuple[int, ...], Problem] = {}
+        self.faults: FaultReport | None = None
         self.first = 0
         self._state: dict[str, Any] = {}
         self.gradients = 0
@@ -73,16 +79,20 @@ class Recorder:
 
     def collect(self, observation: Observation) -> bool:
         """Measure one step; tell whether the run is to end."""
-        self._state, self.gradients = _gathered(observation)
+        self._state, self.gradients, alive = _gathered(observation)
         X = np.asarray(self._state["x"], np.float64)
         record: dict[str, float] = {
             "step": observation.step,
-            "time": observation.time + self._offset["time"],
+            "time": self._time_of(observation),
             "bytes": observation.bytes + int(self._offset["bytes"]),
             "messages": observation.messages + int(self._offset["messages"]),
         }
         finite = np.isfinite(X).all(axis=1)
-        record.update(measure(self._problem, X, self._previous))
+        if alive is None:
+            record.update(measure(self._problem, X, self._previous))
+        else:
+            finite |= ~alive
+            record.update(self._measure_among(X, alive))
         self._previous = X
         self._new.append(record)
         self.advance(observation.step)
@@ -95,6 +105,24 @@ class Recorder:
             self._status = "stopped"
         self._write_checkpoint(observation.step)
         return self._status == "stopped"
+
+    def _time_of(self, observation: Observation) -> float:
+        if self._interval is not None:
+            return observation.step * self._interval
+        return observation.time + self._offset["time"]
+
+    def _measure_among(self, X: _Array, alive: _Array) -> dict[str, float]:
+        """Measure the ranks that are left; the others' rows are NaN."""
+        ranks = np.flatnonzero(alive)
+        key = tuple(ranks.tolist())
+        if key not in self._among:
+            self._among[key] = Among(self._problem, key)
+        record = measure(self._among[key], X[ranks])
+        record["worst_rank"] = int(ranks[int(record["worst_rank"])])
+        if self._previous is not None:
+            moved = (X - self._previous)[ranks]
+            record["change"] = float(np.linalg.norm(moved[np.isfinite(moved).all(axis=1)]))
+        return record
 
     def _write_checkpoint(self, step: int) -> None:
         if self._checkpoint is None:
@@ -124,23 +152,45 @@ class Recorder:
             self._new = []
         x0 = self._start.reshape(self._problem.size, *self._problem.shape)
         about = {**self._about, "gradients": self.gradients}
-        return History(self._columns, self._state, x0, status, about)
+        return History(self._columns, self._state, x0, status, about, self.faults)
 
 
 def _unseen(step: int) -> None:
     del step
 
 
-def _gathered(observation: Observation) -> tuple[dict[str, Any], int]:
-    """Return the state with the rank axis in front, and how many gradients each rank took."""
+def _gathered(observation: Observation) -> tuple[dict[str, Any], int, _Array | None]:
+    """Return the state with the rank axis in front, how many gradients each took, and who is left.
+
+    The last is ``None`` where all are; the rows of ranks that are not are NaN.
+    """
     if observation.stacked:
         state, gradients = observation.values
-        return dict(state), gradients
-    states, counts = zip(*observation.values, strict=True)
-    stacked = {
-        name: np.stack([state[name] for state in states])
-        if isinstance(value, np.ndarray)
-        else value
-        for name, value in states[0].items()
-    }
-    return stacked, counts[0]
+        return dict(state), gradients, None
+    alive = np.array([value is not None for value in observation.values])
+    states, counts = zip(*(v for v in observation.values if v is not None), strict=True)
+    if alive.all():
+        return _stacked(states), counts[0], None
+    rows = _stacked(states)
+    for name, value in rows.items():
+        if isinstance(value, np.ndarray):
+            whole = np.full((len(alive), *value.shape[1:]), _nothing(value.dtype), value.dtype)
+            whole[alive] = value
+            rows[name] = whole
+    return rows, max(counts), alive
+
+
+def _stacked(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: _together([state[name] for state in states]) for name in states[0]}
+
+
+def _together(values: Sequence[Any]) -> Any:
+    """Return arrays as rows of one; of what else there is, one value where all are equal."""
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        return np.stack(values)
+    return first if all(value == first for value in values) else np.array(values)
+
+
+def _nothing(dtype: np.dtype[Any]) -> Any:
+    return np.nan if dtype.kind in "fc" else 0

@@ -20,12 +20,12 @@ from dectool.comparison import Comparison as Comparison, Run
 from dectool.errors import ArgumentError, ArgumentTypeError, BackendError, DectoolError
 from dectool.metrics import COLUMNS
 from dectool.problems import Problem
-from dectool.run import BACKENDS
+from dectool.run import BACKENDS, DETECTION, checked_faults
 from dectool.solve import Stop, check_numbers, solve, stop_rule
 from dectool.topology import Schedule, Topology
 
 if TYPE_CHECKING:
-    from dectool.sim import ComputeModel, NetworkModel
+    from dectool.sim import ComputeModel, Fault, NetworkModel
 
 Graph = Topology | Schedule
 
@@ -39,6 +39,9 @@ def compare(
     networks: Mapping[str, NetworkModel | None] | Sequence[NetworkModel | None] = (None,),
     computes: Mapping[str, ComputeModel | None] | Sequence[ComputeModel | None] = (None,),
     seeds: Sequence[int] = (0,),
+    faults: Sequence[Fault] = (),
+    detection: float = DETECTION,
+    missing: str = "error",
     backend: str = "stacked",
     tolerance: Mapping[str, float] | None = None,
     stop: Stop | None = None,
@@ -62,6 +65,9 @@ def compare(
         networks: By name, or a list; default: messages arrive at once.
         computes: By name, or a list; default: gradients take no time.
         seeds: One run for each.
+        faults: What goes wrong in every run ("sim" only); see :func:`dectool.solve`.
+        detection: Seconds after which a rank notices that what it waits for will never come.
+        missing: What neighbour averages do then.
         backend: "stacked" or "sim".
         tolerance: What counts as arrived, every named metric at most its limit; default:
             ``{"gap": 1e-6}``.
@@ -106,6 +112,9 @@ def compare(
         tolerance=limits,
         options={
             "steps": steps,
+            "faults": checked_faults(faults, backend),
+            "detection": detection,
+            "missing": missing,
             "backend": backend,
             "stop": stop,
             "batch_size": batch_size,

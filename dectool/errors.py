@@ -16,9 +16,12 @@ __all__ = [
     "DeadlockError",
     "DectoolError",
     "LivelockError",
+    "MessageLostError",
     "MissingDependencyError",
+    "PeerLostError",
     "TopologyError",
     "UnsupportedOperation",
+    "WindowError",
 ]
 
 
@@ -54,8 +57,20 @@ class LivelockError(DectoolError, RuntimeError):
     """A rank polls a request without letting (virtual) time pass."""
 
 
+class MessageLostError(DectoolError, ConnectionError):
+    """A message will never come; the message says whose, in which operation, why, and when."""
+
+
+class PeerLostError(MessageLostError):
+    """A message will never come because its sender is not there: it crashed, or came too late."""
+
+
 class UnsupportedOperation(DectoolError, NotImplementedError):
     """The backend cannot do this; the message names the backends that can."""
+
+
+class WindowError(DectoolError, RuntimeError):
+    """A one-sided window is used after it was freed, or in a way that would lose mass."""
 
 
 class BackendError(DectoolError, RuntimeError):

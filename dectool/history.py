@@ -14,6 +14,7 @@ from dectool._files import written_whole
 from dectool._optional import require
 from dectool._text import nearest
 from dectool.errors import ArgumentError, DataError
+from dectool.fault_report import FaultReport
 from dectool.metrics import COLUMNS
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class History:
         status: "completed", "stopped" (the ``stop`` criterion was met), "diverged", or
             "unfinished": a checkpoint of a run that was under way.
         about: What was run: algorithm, parameters, problem, topology, backend, seed, network.
+        faults: The report of what went wrong, where faults were given. Rows of ``state`` that
+            belong to ranks which are not there are NaN.
     """
 
     def __init__(
@@ -47,8 +50,10 @@ class History:
         x0: _Array,
         status: str,
         about: Mapping[str, Any],
+        faults: FaultReport | None = None,
     ) -> None:
         self.records = {name: np.asarray(records[name]) for name in COLUMNS}
+        self.faults = faults
         self.state = dict(state)
         self.x0 = x0
         self.status = status
@@ -176,6 +181,7 @@ class History:
             "status": self.status,
             "about": self.about,
             "shared_state": shared,
+            "faults": None if self.faults is None else self.faults.to_dict(),
         }
         arrays["x0"] = self.x0
         arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
@@ -200,6 +206,9 @@ class History:
                     f"{os.fspath(path)} has format {head['format']}, and this version reads up to "
                     f"{_FORMAT}; update dectool"
                 )
+            steps = arrays["records/step"]
+            # Files of before there were faults do not say how many ranks were there: all.
+            arrays.setdefault("records/alive", np.full(len(steps), len(arrays["x0"])))
             records = {name: arrays[f"records/{name}"] for name in COLUMNS}
             state = {
                 name.removeprefix("state/"): value
@@ -207,7 +216,9 @@ class History:
                 if name.startswith("state/")
             }
             state.update(head["shared_state"])
-            return cls(records, state, arrays["x0"], head["status"], head["about"])
+            faults = head.get("faults")
+            report = None if faults is None else FaultReport.from_dict(faults)
+            return cls(records, state, arrays["x0"], head["status"], head["about"], report)
         except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
             raise
         # NumPy and zipfile raise many kinds for a file that is something else.

@@ -21,6 +21,7 @@ COLUMNS = (
     "worst_distance",
     "worst_rank",
     "change",
+    "alive",
 )
 """The columns of a history, in order."""
 
@@ -40,7 +41,9 @@ def measure(
         ``grad_norm``: :math:`\|\nabla f(\bar x)\|`; ``consensus_error``:
         :math:`\|X - 1 \bar x^T\|_F`; ``distance``: :math:`\|X - 1 x^{*T}\|_F`;
         ``worst_distance``: the largest :math:`\|x_i - x^*\|`, and ``worst_rank``: whose it is;
-        ``change``: :math:`\|X - X_{previous}\|_F`, NaN at the first record.
+        ``change``: :math:`\|X - X_{previous}\|_F`, NaN at the first record; ``alive``: number of
+        ranks. Where ranks have crashed, all of this is said of the ranks that are left: f is the
+        mean of their local functions, and x* its optimum; see :class:`dectool.problems.Among`.
 
     Example:
         >>> import numpy as np
@@ -63,4 +66,5 @@ def measure(
         "worst_distance": float(apart[worst]),
         "worst_rank": worst,
         "change": float("nan") if previous is None else float(np.linalg.norm(X - previous)),
+        "alive": len(X),
     }

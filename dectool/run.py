@@ -21,11 +21,15 @@ from dectool.cluster import (
     checked_variables,
 )
 from dectool.communicator import Observer, Outcome, Settings, describe_channel
+from dectool.communicator._missing import checked_policy
 from dectool.errors import ArgumentError, ArgumentTypeError, ContractError, UnsupportedOperation
+from dectool.fault_report import FaultReport
 from dectool.topology import Schedule, Topology
 
+DETECTION = 0.01
+
 if TYPE_CHECKING:
-    from dectool.sim import ComputeModel, NetworkModel, Trace
+    from dectool.sim import ComputeModel, Fault, NetworkModel, Trace
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +43,8 @@ class Result:
         messages: Messages sent by all ranks.
         bytes: Payload bytes sent by all ranks.
         trace: The record of the run, if ``trace=True``.
+        faults: The report of what went wrong, if ``faults`` were given. Of a rank that crashed
+            and did not come back, the value is ``None`` and the time that of the crash.
     """
 
     values: Sequence[Any]
@@ -47,6 +53,7 @@ class Result:
     messages: int
     bytes: int
     trace: Trace | None = None
+    faults: FaultReport | None = None
 
     def __repr__(self) -> str:
         return (
@@ -63,6 +70,9 @@ def run(
     topology: Topology | Schedule | None = None,
     network: NetworkModel | None = None,
     compute: ComputeModel | None = None,
+    faults: Sequence[Fault] = (),
+    detection: float = DETECTION,
+    missing: str = "error",
     seed: int = 0,
     args: Sequence[Any] = (),
     ranks_per_node: int | None = None,
@@ -87,7 +97,13 @@ def run(
         network: When messages arrive; default: at once (not for "mpi", whose network is real).
         compute: How long ``with comm.computing():`` takes; default: no time ("mpi" sleeps so long
             after what the block itself took).
-        seed: Seed of ``comm.rng`` and of the compute model.
+        faults: What goes wrong ("sim" only), such as
+            ``[dectool.sim.MessageLoss(0.1), dectool.sim.Crash(rank=3, at=1.5)]``.
+        detection: Seconds after which a rank notices that what it waits for will never come:
+            from when a lost message would have arrived, or its sender has crashed.
+        missing: What neighbour averages do then, "error", "renormalize" or "self": the first
+            value of ``comm.missing``.
+        seed: Seed of ``comm.rng``, of the compute model and of faults.
         args: Further arguments of the program.
         ranks_per_node: Ranks on each node, placed in blocks; default: 1 in a simulation, and what
             MPI finds on a real machine.
@@ -127,6 +143,9 @@ def run(
         topology=topology,
         network=network,
         compute=compute,
+        faults=faults,
+        detection=detection,
+        missing=missing,
         seed=seed,
         args=args,
         ranks_per_node=ranks_per_node,
@@ -144,6 +163,7 @@ def run(
         messages=outcome.messages,
         bytes=outcome.bytes,
         trace=outcome.trace,
+        faults=outcome.faults,
     )
 
 
@@ -157,6 +177,9 @@ def start(
     compute: ComputeModel | None,
     seed: int,
     ranks_per_node: int | None,
+    faults: Sequence[Fault] = (),
+    detection: float = DETECTION,
+    missing: str = "error",
     args: Sequence[Any] = (),
     trace: bool = False,
     timeout: float = TIMEOUT,
@@ -192,6 +215,9 @@ def start(
         timeout=checked_seconds("timeout", timeout),
         stall_timeout=checked_seconds("stall_timeout", stall_timeout),
         env=checked_variables(env),
+        faults=checked_faults(faults, name),
+        detection=_checked_detection(detection),
+        missing=checked_policy(missing),
     )
     _check_offered(name, settings)
     _check_hosts(backend, settings.size, machines)
@@ -301,6 +327,48 @@ def _checked_model(name: str, model: Any, kind: str) -> Any:
             f"{name} is {model!r}; give a {kind}, such as dectool.sim.{examples[name]}"
         )
     return model
+
+
+def checked_faults(faults: Any, backend: str) -> tuple[Fault, ...]:
+    """Return the faults, or refuse what is none, or a backend that has none.
+
+    Raises:
+        ArgumentTypeError: Something is no fault.
+        UnsupportedOperation: ``backend`` is not "sim".
+    """
+    from dectool.sim import Fault
+
+    if isinstance(faults, Fault):
+        raise ArgumentTypeError(f"faults is {faults!r} alone; give a list: faults=[{faults!r}]")
+    if not isinstance(faults, Sequence) or isinstance(faults, str):
+        raise ArgumentTypeError(
+            f"faults is {faults!r}; give a list of faults, such as "
+            "[dectool.sim.Crash(rank=3, at=1.5)]"
+        )
+    for index, fault in enumerate(faults):
+        if not isinstance(fault, Fault):
+            raise ArgumentTypeError(
+                f"faults[{index}] is {fault!r}; give a fault, such as "
+                "dectool.sim.Crash(rank=3, at=1.5)"
+            )
+    if faults and backend != "sim":
+        why = {
+            "stacked": "its ranks are rows of one array, and all take part in every step",
+            "mpi": "what goes wrong with real processes is not ours to choose",
+        }
+        raise UnsupportedOperation(
+            f"faults= is for backend 'sim', not for {backend!r}: {why[backend]}; use backend='sim'"
+        )
+    return tuple(faults)
+
+
+def _checked_detection(detection: Any) -> float:
+    number = isinstance(detection, (int, float, np.number)) and not isinstance(detection, bool)
+    if not number:
+        raise ArgumentTypeError(f"detection is {detection!r}; give a number of seconds")
+    if not 0.0 <= detection < float("inf"):
+        raise ArgumentError(f"detection={detection} must be finite and at least 0 seconds")
+    return float(detection)
 
 
 def _check_received(unreceived: Sequence[tuple[int, int, Any]]) -> None:

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dectool._checkpoint import checked_checkpoint, checked_resume
+from dectool._pace import by_steps, by_time, check_pace, checked_duration
 from dectool._progress import progress_bar
 from dectool._recorder import Recorder
 from dectool._text import nearest
 from dectool.algorithms import Algorithm, State, check_needs
 from dectool.cluster import TIMEOUT, Cluster
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.errors import ArgumentError, ArgumentTypeError, UnsupportedOperation
 from dectool.history import History
 from dectool.metrics import COLUMNS
 from dectool.problems import DataProblem, Problem
-from dectool.run import start as start_run
+from dectool.run import DETECTION, start as start_run
 from dectool.topology import Schedule, Topology, as_schedule
 
 if TYPE_CHECKING:
-    from dectool.sim import ComputeModel, NetworkModel
+    from dectool.sim import ComputeModel, Fault, NetworkModel
 
 Stop = Mapping[str, float] | Callable[[dict[str, float]], bool]
 """When to stop early: limits by metric, all of which must be met, or a function of a record."""
@@ -35,14 +36,19 @@ def solve(
     problem: Problem,
     *,
     topology: Topology | Schedule,
-    steps: int,
+    steps: int | None = None,
+    duration: float | None = None,
     backend: str | Cluster = "stacked",
     network: NetworkModel | None = None,
     compute: ComputeModel | None = None,
+    faults: Sequence[Fault] = (),
+    detection: float = DETECTION,
+    missing: str = "error",
     seed: int = 0,
     x0: Any = None,
     batch_size: int | None = None,
-    record_every: int = 1,
+    record_every: int | None = None,
+    record_interval: float | None = None,
     stop: Stop | None = None,
     check: bool = True,
     progress: bool | None = None,
@@ -61,17 +67,29 @@ def solve(
         algorithm: What to run, such as ``algorithms.EXTRA(lr=0.1)``.
         problem: Minimise :math:`f(x) = \frac1n \sum_i f_i(x)`, rank i knowing :math:`f_i`.
         topology: Who talks to whom: a topology, or a schedule that gives one for each step.
-        steps: Steps from the start.
+        steps: Steps from the start, of each rank.
+        duration: Seconds to run for, in place of ``steps``, for algorithms whose ranks wait for
+            nobody: each takes as many steps as it can. Virtual time in a simulation, real time on
+            "mpi".
         backend: "stacked" (fast, synchronous), "sim" (discrete-event simulation), "mpi" (real
             processes), or an open :class:`dectool.Cluster`.
         network: When messages arrive; default: at once (not for "mpi", whose network is real).
         compute: How long a gradient takes; default: no time.
+        faults: What goes wrong ("sim" only); see :func:`dectool.run`. Metrics are those of the
+            ranks that are left, against their own optimum. A rank that comes back starts from its
+            first point, and takes part from the next step that nobody has begun.
+        detection: Seconds after which a rank notices that what it waits for will never come.
+        missing: What neighbour averages do then: "error", "renormalize" or "self".
         seed: Seed of everything random.
         x0: Starting points, shape ``(n, *shape)``, or ``shape`` for all ranks the same; default:
             those of the problem (zeros, mostly).
         batch_size: Samples of each stochastic gradient; default: the whole shard. A minibatch is
             drawn from (seed, rank, number of the gradient).
-        record_every: Steps between records; the first and the last step are always recorded.
+        record_every: Steps between records, default 1; the first and the last step are always
+            recorded.
+        record_interval: With ``duration``, the seconds between records; default: a hundredth of
+            it. A record is of the states that the ranks have at its time, and the number of the
+            record is its "step".
         stop: Stop at the first record that meets this: ``{"gap": 1e-6}`` (every named metric at
             most its limit), or a function of the record.
         check: Whether to refuse a topology that breaks what the algorithm's theory needs.
@@ -97,6 +115,8 @@ def solve(
     Raises:
         ArgumentError: An argument breaks a rule, or does not fit another.
         TopologyError: The topology breaks what the algorithm needs.
+        UnsupportedOperation: The algorithm is asynchronous, and cannot run on "stacked", or not
+            be resumed.
 
     Example:
         >>> import dectool
@@ -107,9 +127,15 @@ def solve(
         >>> h.status, round(float(h.x[0, 0]), 5)
         ('stopped', 1.0)
     """
+    counted = {"record_every": record_every, "resume": resume, "checkpoint": checkpoint}
+    limit = checked_duration(algorithm, steps, duration, record_interval, counted)
+    steps = steps if limit is None else limit.records
+    record_every = 1 if record_every is None else record_every
     schedule = _checked(algorithm, problem, topology, steps, record_every, batch_size)
+    assert steps is not None
     history = checked_resume(resume, algorithm, problem, steps, x0)
     target = checked_checkpoint(checkpoint, checkpoint_every, record_every)
+    check_pace(algorithm, backend, resume, checkpoint)
     if check:
         check_needs(algorithm.name, algorithm.needs, schedule)
     start = _starting_points(problem, x0) if history is None else history.x0
@@ -126,6 +152,11 @@ def solve(
         "seed": _plain(seed),
         "batch_size": _plain(batch_size),
     }
+    if limit is not None:
+        about |= {"duration": duration, "record_interval": limit.interval}
+    if faults:
+        _check_faulty(resume, checkpoint)
+        about |= {"faults": repr(list(faults)), "detection": detection, "missing": missing}
     recorder = Recorder(
         problem,
         steps,
@@ -134,6 +165,7 @@ def solve(
         stop=stop_rule(stop),
         resume=history,
         checkpoint=target,
+        interval=None if limit is None else limit.interval,
     )
     drawn = recorder.gradients
 
@@ -142,7 +174,6 @@ def solve(
         comm.topology = schedule.at(recorder.first)
         if history is None:
             state = algorithm.at(0).init(comm, flat[comm.rank], gradient)
-            comm._observe(0, (state, gradient.number))
         else:
             state = State(
                 **{
@@ -150,15 +181,32 @@ def solve(
                     for name, value in history.state.items()
                 }
             )
-        for k in range(recorder.first, steps):
+
+        def step(k: int, state: State) -> State:
             comm.topology = schedule.at(k)
-            state = algorithm.at(k).step(comm, state, gradient)
-            if (k + 1) % record_every == 0 or k + 1 == steps:
-                comm._observe(k + 1, (state, gradient.number))
+            return algorithm.at(k).step(comm, state, gradient)
+
+        def observe(k: int, state: State) -> None:
+            comm._observe(k, (state, gradient.number))
+
+        if limit is None:
+            by_steps(
+                comm,
+                step,
+                observe,
+                state,
+                first=recorder.first,
+                stop=steps,
+                record_every=record_every,
+                fresh=history is None,
+            )
+        else:
+            by_time(comm, step, observe, state, limit)
 
     # Iterates that overflow are reported once, as a divergence.
+    unit = "steps" if limit is None else "records"
     quiet = np.errstate(over="ignore", invalid="ignore")
-    with progress_bar(progress, algorithm.name, steps) as recorder.advance, quiet:
+    with progress_bar(progress, algorithm.name, steps, unit) as recorder.advance, quiet:
         outcome = start_run(
             program,
             problem.size,
@@ -166,6 +214,9 @@ def solve(
             topology=schedule,
             network=network,
             compute=compute,
+            faults=faults,
+            detection=detection,
+            missing=missing,
             seed=seed,
             ranks_per_node=ranks_per_node,
             timeout=timeout,
@@ -176,6 +227,7 @@ def solve(
         )
     # A real backend recorded in the process of rank 0 and hands back what it has there.
     assert isinstance(outcome.observer, Recorder)
+    outcome.observer.faults = outcome.faults
     return outcome.observer.history()
 
 
@@ -202,6 +254,20 @@ class _Gradient:
                 g = self._problem.sample_grad(point, self._comm.rank, rng, self._batch_size)
         self.number += 1
         return g if self._flat else g.reshape(x.shape)
+
+
+def _check_faulty(resume: Any, checkpoint: Any) -> None:
+    """Refuse to go on from where ranks are missing, or to write that down.
+
+    Raises:
+        UnsupportedOperation: ``resume`` or ``checkpoint`` is given.
+    """
+    for name, value in (("resume", resume), ("checkpoint", checkpoint)):
+        if value is not None:
+            raise UnsupportedOperation(
+                f"{name}= with faults=: which ranks are left, and when the others fail, is not "
+                f"written down; leave {name} out"
+            )
 
 
 def _plain(number: Any) -> Any:
@@ -257,7 +323,7 @@ def _checked(
     algorithm: Any,
     problem: Any,
     topology: Any,
-    steps: int,
+    steps: int | None,
     record_every: int,
     batch_size: int | None,
 ) -> Schedule:

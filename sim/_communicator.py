@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, cast
 
 from dectool.communicator import (
     Channel,
@@ -13,12 +13,17 @@ from dectool.communicator import (
     Parcel,
     Pending,
 )
+from dectool.communicator._cells import Opening, Store
 from dectool.sim._engine import Engine, Strand
+from dectool.sim._mailbox import MISSING, Receipt
+from dectool.sim._mass import Mass
+from dectool.sim._window import SimStore, WindowParts
 
 
-@final
 class SimCommunicator(OneRankCommunicator):
     """A rank of the discrete-event simulation; its clock is virtual.
+
+    Simulations with faults have a communicator of their own, derived from this one.
 
     Args:
         engine: The run that it belongs to.
@@ -28,6 +33,7 @@ class SimCommunicator(OneRankCommunicator):
     """
 
     backend: ClassVar[str] = "sim"
+    _has_windows: ClassVar[bool] = True
 
     def __init__(self, engine: Engine, strand: Strand, *, seed: int, local_size: int) -> None:
         super().__init__(strand.state.rank, engine.size, seed=seed, local_size=local_size)
@@ -72,6 +78,23 @@ class SimCommunicator(OneRankCommunicator):
             return operation(twin)
 
         return self._engine.background(self._strand, f"operation {number}", work)
+
+    def _open_store(self, opening: Opening) -> Store:
+        number = self._next_sequence(f"window {opening.name}")
+        channel = (*self._base, "window", opening.name)
+        windows = self._engine.windows
+        window = windows.get((*channel, number))
+        if window is None:
+            mass = Mass(opening.layout) if opening.push_sum else None
+            window = windows[*channel, number] = WindowParts(opening.name, mass)
+        return SimStore(self, opening, channel, window)
+
+    def _arrived(self, pending: Pending) -> bool:
+        receipt = cast(Receipt, pending)
+        return receipt.content is not MISSING and receipt.arrival <= self._strand.clock
+
+    def _network_model(self) -> Any:
+        return self._engine.network
 
     def now(self) -> float:
         """This rank's virtual time in seconds since the start."""

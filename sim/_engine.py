@@ -128,7 +128,8 @@ class Engine:
         self._failure: tuple[Strand, BaseException] | None = None
         self._closed = False
         self._observations: dict[int, _Gathering] = {}
-        self._incoming: dict[int, Callable[[Any], None]] = {}
+        self._incoming: dict[int, Callable[[], None]] = {}
+        self.windows: dict[Channel, Any] = {}
         self._messages_taken = 0
         self._stopped = False
         self._grad = True
@@ -151,8 +152,7 @@ class Engine:
         self._main_left = len(programs)
         values: list[Any] = [None] * len(programs)
         for state, program in zip(self.ranks, programs, strict=True):
-            strand = Strand(state, 0.0, "")
-            self._launch(strand, self._main_body(strand, program, values))
+            self._begin(state, program, values)
         try:
             self.env.run(until=self._finished)
         except RuntimeError as error:
@@ -167,6 +167,11 @@ class Engine:
             exception.add_note(f"raised by {where} at t = {strand.clock:.9g} s of virtual time")
             raise exception
         return values
+
+    def _begin(self, state: RankState, program: Callable[[Strand], Any], values: list[Any]) -> None:
+        """Start the program of a rank; where faults are, it may start later, and again."""
+        strand = Strand(state, 0.0, "")
+        self._launch(strand, self._main_body(strand, program, values))
 
     def _launch(self, strand: Strand, body: Callable[[Any], None]) -> None:
         strand.greenlet = greenlet.greenlet(body, parent=self._hub)
@@ -324,38 +329,120 @@ class Engine:
             state.messages += 1
             state.bytes += nbytes
             if self._serial_receive:
-                self._take_in(key, parcel, start, arrival)
+                self._take_in(key, nbytes, start, arrival, self._for_mailbox(key, parcel))
                 continue
             if self.trace is not None:
                 self.trace.message(source, dest, nbytes, start, arrival, key[2])
             receipt = self._mailbox.put(key, parcel, arrival)
             if receipt is not None:
-                self._complete(receipt, parcel, arrival)
+                self.complete(receipt, parcel, arrival)
 
-    def _take_in(self, key: Key, parcel: Parcel, start: float, first: float) -> None:
+    def carry(
+        self,
+        strand: Strand,
+        dest: int,
+        nbytes: int,
+        channel: Channel,
+        come: Callable[[float], None],
+        lost: Callable[[str, float], None],
+        counted: int | None = -1,
+    ) -> None:
+        """Send what is no parcel from a strand's rank, starting at the strand's clock.
+
+        Args:
+            strand: Whose rank sends.
+            dest: Rank to send to.
+            nbytes: Bytes that travel.
+            channel: Named in the trace.
+            come: Called with the arrival in seconds as soon as that is known, at the latest then.
+            lost: Called in its place where faults are, with the reason, in words, and the time at
+                which the sender notices.
+            counted: Bytes that the rank's counters grow by, beside one message; -1 for
+                ``nbytes``, ``None`` for neither.
+        """
+        state = strand.state
+        if state.strands > 1:
+            self.catch_up(strand)
+        if self._send_overhead and dest != state.rank:
+            strand.clock += self._send_overhead
+        if counted is not None:
+            state.messages += 1
+            state.bytes += nbytes if counted < 0 else counted
+        self.reply(state.rank, dest, nbytes, strand.clock, channel, come, lost)
+
+    def reply(
+        self,
+        source: int,
+        dest: int,
+        nbytes: int,
+        at: float,
+        channel: Channel,
+        come: Callable[[float], None],
+        lost: Callable[[str, float], None],
+    ) -> None:
+        """Send what is no parcel at a time, without a strand; nothing is counted.
+
+        Args:
+            source: Rank that sends.
+            dest: Rank to send to.
+            nbytes: Bytes that travel.
+            at: When they are ready, in seconds.
+            channel: Named in the trace.
+            come: As in :meth:`carry`.
+            lost: As in :meth:`carry`.
+        """
+        del lost
+        if dest == source:
+            come(at)
+            return
+        state = self.ranks[source]
+        start = state.send_port if self._serial_send and state.send_port > at else at
+        state.send_port, arrival = self._transfer(source, dest, nbytes, start)
+        if self._serial_receive:
+            self._take_in((source, dest, channel), nbytes, start, arrival, come)
+            return
+        if self.trace is not None:
+            self.trace.message(source, dest, nbytes, start, arrival, channel)
+        come(arrival)
+
+    def _for_mailbox(self, key: Key, parcel: Parcel) -> Callable[[float], None]:
+        def come(arrival: float) -> None:
+            receipt = self._mailbox.put(key, parcel, arrival)
+            if receipt is not None:
+                self.complete(receipt, parcel, arrival)
+
+        return come
+
+    def _take_in(
+        self, key: Key, nbytes: int, start: float, first: float, come: Callable[[float], None]
+    ) -> None:
         """Queue a message at the receiver's port when its first byte comes in."""
         source, dest, channel = key
         port = self.ranks[dest]
         number = self._messages_taken = self._messages_taken + 1
 
-        def come_in(event: Any) -> None:
+        def come_in(event: Any = None) -> None:
             del self._incoming[number]
-            occupied, gap = self.network.intake(parcel.nbytes)
+            occupied, gap = self.network.intake(nbytes)
             begin = port.receive_port if port.receive_port > first else first
             complete = begin + occupied
             port.receive_port = complete + gap
             if self.trace is not None:
-                self.trace.message(source, dest, parcel.nbytes, start, complete, channel)
-            receipt = self._mailbox.put(key, parcel, complete)
-            if receipt is not None:
-                self._complete(receipt, parcel, complete)
+                self.trace.message(source, dest, nbytes, start, complete, channel)
+            come(complete)
 
         self._incoming[number] = come_in
-        self._latest = None  # what is scheduled from here on comes after this message
-        delay = first - self.env.now
-        self.env.schedule(_Call(self.env, [come_in]), delay=delay if delay > 0.0 else 0.0)
+        self.at(first, come_in)
 
-    def _complete(self, receipt: Receipt, content: Any, arrival: float) -> None:
+    def at(self, time: float, call: Callable[[], None]) -> None:
+        """Call something when everything before a time has happened."""
+        self._latest = None  # what is scheduled from here on comes after it
+        delay = time - self.env.now
+        wake = _Call(self.env, [lambda event: call()])
+        self.env.schedule(wake, delay=delay if delay > 0.0 else 0.0)
+
+    def complete(self, receipt: Receipt, content: Any, arrival: float) -> None:
+        """Give a receipt what it awaits, and wake the strand that waits for nothing else."""
         receipt.content = content
         receipt.arrival = arrival
         strand = receipt.waiter
@@ -372,7 +459,7 @@ class Engine:
         receipt = Receipt((parent.state.rank, parent.state.rank, (name,)), 0.0)
 
         def finish(value: Any) -> None:
-            self._complete(receipt, value, strand.clock)
+            self.complete(receipt, value, strand.clock)
             strand.state.finished_at = max(strand.state.finished_at, strand.clock)
 
         self._launch(strand, self._body(strand, lambda: work(strand), finish))
@@ -382,16 +469,27 @@ class Engine:
 
     def observe(self, strand: Strand, step: int, value: Any) -> None:
         """Add one rank's value to the observation of a step; hand it over when it is complete."""
-        gathering = self._observations.setdefault(step, _Gathering(self.size))
+        gathering = self._observations.get(step)
+        if gathering is None:
+            gathering = self._observations[step] = _Gathering(self.size, self._expected(step))
         gathering.add(strand, value)
-        if gathering.left:
-            return
-        del self._observations[step]
-        if self._observer is not None and self._observer.collect(gathering.observation(step)):
-            self._stopped = True
-            if not self._finished.triggered:
-                self._finished.succeed()
+        if not gathering.left and self._hand_over(step):
             raise StopRun
+
+    def _expected(self, step: int) -> int:
+        """Return how many ranks will come by a step that is new."""
+        del step
+        return self.size
+
+    def _hand_over(self, step: int) -> bool:
+        """Give a complete observation to the observer; tell whether that ends the run."""
+        observation = self._observations.pop(step).observation(step)
+        if self._observer is None or not self._observer.collect(observation):
+            return False
+        self._stopped = True
+        if not self._finished.triggered:
+            self._finished.succeed()
+        return True
 
     # -- accounts ------------------------------------------------------------------------------
 
@@ -415,15 +513,15 @@ class Engine:
         if self._stopped:
             return []
         for come_in in list(self._incoming.values()):
-            come_in(None)
+            come_in()
         return sorted(self._mailbox.unexpected(), key=lambda key: key[1])
 
 
 class _Gathering:
     """The values of a step, as ranks come by."""
 
-    def __init__(self, size: int) -> None:
-        self.left = size
+    def __init__(self, size: int, expected: int) -> None:
+        self.left = expected
         self.values: list[Any] = [None] * size
         self.time = 0.0
         self.messages = 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from dectool.communicator import Channel, Parcel, Pending
+from dectool.communicator import Channel, Pending
 
 if TYPE_CHECKING:
     from dectool.sim._engine import Strand
@@ -61,7 +61,7 @@ class Mailbox:
         self._overhead = overhead
         self._first: dict[Key, Receipt] = {}
 
-    def put(self, key: Key, parcel: Parcel, arrival: float) -> Receipt | None:
+    def put(self, key: Key, parcel: Any, arrival: float) -> Receipt | None:
         """Bring a parcel in; return the receipt that awaits it, if there is one."""
         first = self._first.get(key)
         if first is None:
@@ -95,6 +95,37 @@ class Mailbox:
             while receipt is not None and receipt.content is not MISSING:
                 yield key
                 receipt = receipt.after
+
+    def sweep(self, leaves: Callable[[Receipt], bool]) -> list[Receipt]:
+        """Take out the receipts for which a function says so; return them in their order."""
+        taken = []
+        for key, first in list(self._first.items()):
+            chain: list[Receipt] = []
+            receipt: Receipt | None = first
+            while receipt is not None:
+                chain.append(receipt)
+                receipt = receipt.after
+            gone = [leaves(one) for one in chain]
+            if not any(gone):
+                continue
+            del self._first[key]
+            for one, leaving in zip(chain, gone, strict=True):
+                one.after = one.last = None
+                if leaving:
+                    taken.append(one)
+                elif key in self._first:
+                    self._append(self._first[key], one)
+                else:
+                    self._first[key] = one
+        return taken
+
+    def waiting(self, key: Key) -> int:
+        """Return how many receipts await messages with a key; below 0: messages there are."""
+        count, receipt = 0, self._first.get(key)
+        while receipt is not None:
+            count += 1 if receipt.content is MISSING else -1
+            receipt = receipt.after
+        return count
 
     def _append(self, first: Receipt, receipt: Receipt) -> None:
         (first.last or first).after = receipt

@@ -24,6 +24,12 @@ class StackedGenerator:
     def __init__(self, seed: int, size: int, purpose: str, number: int | None = None) -> None:
         self._generators = [generator(seed, rank, purpose, number) for rank in range(size)]
 
+    def only(self, ranks: Any) -> StackedGenerator:
+        """Return the generators of some ranks."""
+        chosen = object.__new__(StackedGenerator)
+        chosen._generators = [self._generators[rank] for rank in ranks]
+        return chosen
+
     def of(self, rank: int) -> np.random.Generator:
         """Return the generator of one rank."""
         return self._generators[rank]

@@ -9,6 +9,9 @@ from dectool.communicator import Outcome, Settings, StopRun
 from dectool.sim._communicator import SimCommunicator
 from dectool.sim._engine import Engine, Strand
 from dectool.sim.compute import ComputeTimes
+from dectool.sim.faults._communicator import FaultyCommunicator
+from dectool.sim.faults._engine import FaultyEngine
+from dectool.sim.faults._plan import FaultPlan
 from dectool.sim.network import AlphaBeta
 from dectool.sim.stacked import Clocks, StackedCommunicator, unstack_tree
 from dectool.sim.trace import Trace
@@ -20,16 +23,28 @@ def run_sim(program: Callable[..., Any], args: Sequence[Any], settings: Settings
     network.check_size(settings.size)
     trace = Trace(settings.size) if settings.trace else None
     compute = ComputeTimes(settings.compute, settings.size, settings.seed)
-    engine = Engine(settings.size, network, compute, trace, settings.observer)
+    observer = settings.observer
+    engine: Engine
+    kind: type[SimCommunicator]
+    if settings.faults:
+        plan = FaultPlan(settings.faults, settings.size, settings.seed)
+        engine = FaultyEngine(
+            settings.size, network, compute, trace, observer, plan, settings.detection
+        )
+        kind = FaultyCommunicator
+    else:
+        engine = Engine(settings.size, network, compute, trace, observer)
+        kind = SimCommunicator
 
     def start(strand: Strand) -> Any:
-        comm = SimCommunicator(
-            engine, strand, seed=settings.seed, local_size=settings.local_size or 1
-        )
+        comm = kind(engine, strand, seed=settings.seed, local_size=settings.local_size or 1)
         comm._topology, comm._schedule = settings.topology, settings.schedule
+        comm._missing = settings.missing
         return program(comm, *args)
 
     values = engine.run([start] * settings.size)
+    for window in engine.windows.values():
+        window.check()
     return Outcome(
         values,
         engine.times,
@@ -38,6 +53,7 @@ def run_sim(program: Callable[..., Any], args: Sequence[Any], settings: Settings
         trace,
         engine.unreceived(),
         settings.observer,
+        engine.report if isinstance(engine, FaultyEngine) else None,
     )
 
 
@@ -56,6 +72,7 @@ def run_stacked(program: Callable[..., Any], args: Sequence[Any], settings: Sett
         observer=settings.observer,
     )
     comm._topology, comm._schedule = settings.topology, settings.schedule
+    comm._missing = settings.missing
     try:
         value = program(comm, *args)
     except StopRun:

@@ -34,6 +34,21 @@ class ComputeModel(abc.ABC):
         del flops
         return drawn
 
+    def distribution(self) -> Any:
+        """Return the law that the times of every rank have, as a frozen one of ``scipy.stats``.
+
+        Raises:
+            ArgumentError: There is none: times are constant, or differ between ranks.
+
+        Example:
+            >>> float(Pareto(minimum=1.0, shape=3.0).distribution().mean())
+            1.5
+        """
+        raise ArgumentError(
+            f"{self!r} has no distribution that all ranks share; a model such as "
+            "Exponential(mean=1.0) has one"
+        )
+
 
 @final
 class Constant(ComputeModel):
@@ -119,6 +134,12 @@ class Exponential(ComputeModel):
         """Return independent exponential times."""
         return rng.exponential(self.mean, size)
 
+    def distribution(self) -> Any:
+        """Return the law as a frozen distribution."""
+        from scipy import stats
+
+        return stats.expon(scale=self.mean)
+
 
 @final
 class ShiftedExponential(ComputeModel):
@@ -140,6 +161,12 @@ class ShiftedExponential(ComputeModel):
     def draw(self, rng: np.random.Generator, size: int) -> Times:
         """Return independent shifted exponential times."""
         return self.shift + rng.exponential(self.mean, size)
+
+    def distribution(self) -> Any:
+        """Return the law as a frozen distribution."""
+        from scipy import stats
+
+        return stats.expon(loc=self.shift, scale=self.mean)
 
 
 @final
@@ -165,6 +192,12 @@ class LogNormal(ComputeModel):
         """Return independent log-normal times."""
         return self.median * np.exp(self.sigma * rng.standard_normal(size))
 
+    def distribution(self) -> Any:
+        """Return the law as a frozen distribution."""
+        from scipy import stats
+
+        return stats.lognorm(s=self.sigma, scale=self.median)
+
 
 @final
 class Pareto(ComputeModel):
@@ -189,6 +222,12 @@ class Pareto(ComputeModel):
     def draw(self, rng: np.random.Generator, size: int) -> Times:
         """Return independent Pareto times."""
         return self.minimum * (1.0 + rng.pareto(self.shape, size))
+
+    def distribution(self) -> Any:
+        """Return the law as a frozen distribution."""
+        from scipy import stats
+
+        return stats.pareto(b=self.shape, scale=self.minimum)
 
 
 @final

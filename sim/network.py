@@ -91,6 +91,63 @@ class NetworkModel(abc.ABC):
         """Refuse a number of ranks that the model's parameters do not fit."""
         del size
 
+    def message_cost(self, messages: int = 1, ranks: int = 2) -> tuple[float, float, float]:
+        """Return what it takes that every rank sends and receives some messages of m bytes at once.
+
+        Args:
+            messages: How many messages each rank sends, and receives.
+            ranks: Number of ranks.
+
+        Returns:
+            a, b and h: from the first to the last moment it takes a + b m seconds, on the slowest
+            of the links that :meth:`slowest` names, for h of which the processor is busy.
+
+        Example:
+            >>> a, b, h = AlphaBeta(latency=1e-5, bandwidth=1e9).message_cost(messages=2)
+            >>> round(a, 12), round(b, 15), h
+            (1e-05, 2e-09, 0.0)
+        """
+        if ranks < 2:
+            return 0.0, 0.0, 0.0
+        source, dest = self.slowest(ranks)
+        low, high = 1, 2**20 + 1
+        short = self._exchange(messages, source, dest, low)
+        each = (self._exchange(messages, source, dest, high) - short) / (high - low)
+        busy = messages * (self.send_overhead + self.receive_overhead)
+        return max(0.0, short - each * low), each, busy
+
+    def slowest(self, ranks: int) -> tuple[Any, Any]:
+        """Return source and destination of the slowest link, or arrays of some that may be.
+
+        Unless a model knows better, the first and the last rank: the farthest apart where ranks
+        are placed on nodes in blocks.
+        """
+        return 0, ranks - 1
+
+    def _exchange(self, messages: int, source: Any, dest: Any, nbytes: int) -> float:
+        """Return the seconds in which a rank has sent and received so many messages.
+
+        Ranks send to their neighbours in ascending order, so the rank of the highest number gets
+        all of its messages last: where they queue at the receiver, at the same time.
+        """
+        clock, port = 0.0, 0.0
+        arrivals = []
+        for _ in range(messages):
+            clock += self.send_overhead
+            start = np.maximum(clock, port) if self.serial_send else clock
+            port, arrival = self.transfer(source, dest, nbytes, start)
+            arrivals.append(arrival)
+        free: Any = 0.0
+        end: Any = clock
+        for arrival in arrivals:
+            complete = arrival
+            if self.serial_receive:
+                occupied, gap = self.intake(nbytes)
+                complete = np.maximum(free, arrivals[-1]) + occupied
+                free = complete + gap
+            end = np.maximum(end, complete) + self.receive_overhead
+        return float(np.max(end))
+
 
 @final
 class AlphaBeta(NetworkModel):
@@ -157,6 +214,13 @@ class AlphaBeta(NetworkModel):
             return released, released + self.latency
         released = start + nbytes / _between(self.bandwidth, source, dest)
         return released, released + _between(self.latency, source, dest)
+
+    def slowest(self, ranks: int) -> tuple[Any, Any]:
+        """Return all links where latency or bandwidth is an array."""
+        given = next((v for v in (self.latency, self.bandwidth) if not isinstance(v, float)), None)
+        if given is None:
+            return super().slowest(ranks)
+        return np.nonzero(~np.eye(len(given), dtype=bool))  # type: ignore[return-value]
 
     def check_size(self, size: int) -> None:
         """Refuse arrays that are not of shape (size, size)."""

@@ -35,6 +35,19 @@ class MessageRecord(NamedTuple):
     operation: str
 
 
+class WindowUse(NamedTuple):
+    """A rank's use, at ``time``, of what a neighbour had sent into a window ``age`` seconds before.
+
+    Both in seconds. ``source`` is the neighbour.
+    """
+
+    rank: int
+    source: int
+    time: float
+    age: float
+    window: str
+
+
 @final
 class Trace:
     """The record of a run, made by ``run(..., trace=True)``.
@@ -42,6 +55,7 @@ class Trace:
     Attributes:
         spans: Every span, in the order in which it was known.
         messages: Every message.
+        uses: Every use of what neighbours had sent into windows, with its age.
 
     Example:
         >>> import dectool
@@ -54,6 +68,7 @@ class Trace:
         self.size = size
         self.spans: list[Span] = []
         self.messages: list[MessageRecord] = []
+        self.uses: list[WindowUse] = []
 
     def span(self, rank: int, kind: str, start: float, end: float, label: str) -> None:
         """Record that a rank did something."""
@@ -67,6 +82,10 @@ class Trace:
 
         operation = describe_channel(channel)
         self.messages.append(MessageRecord(source, dest, nbytes, start, arrival, operation))
+
+    def use(self, rank: int, source: int, time: float, age: float, window: str) -> None:
+        """Record that a rank has used what a neighbour had sent into a window."""
+        self.uses.append(WindowUse(rank, source, time, age, window))
 
     def shares(self) -> list[dict[str, float]]:
         """Return for each rank the share of the run's time spent in "compute" and "wait".
@@ -104,6 +123,17 @@ class Trace:
             at_end = {"ph": "f", "bp": "e", "ts": record.arrival * 1e6, "tid": record.dest}
             events.append({**flow, **at_start, "args": {"bytes": record.nbytes}})
             events.append({**flow, **at_end})
+        events += [
+            {
+                "name": f"age in window {use.window!r} from {use.source}",
+                "ph": "C",
+                "ts": use.time * 1e6,
+                "pid": 0,
+                "tid": use.rank,
+                "args": {f"rank {use.rank}": use.age * 1e6},
+            }
+            for use in self.uses
+        ]
         with written_whole(path) as temporary:
             temporary.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
         return Path(path)

@@ -11,6 +11,7 @@ H = np.array([1.0, 2, 3, 4, 1, 2, 3, 4])[:, None]
 ALL = {
     name: algorithms.get(name, **({"lr": 0.05} if "lr" in kind.__dataclass_fields__ else {}))
     for name, kind in algorithms.ALGORITHMS.items()
+    if not kind.asynchronous
 }
 TRACKING = algorithms.ATCGradientTracking(lr=0.05)
 

@@ -116,8 +116,8 @@ def test_to_pandas(history):
     assert len(table) == 31
     assert table["gap"].to_numpy().tobytes() == history["gap"].tobytes()
     kinds = table.dtypes.astype(str)
-    assert set(kinds[["step", "bytes", "messages", "worst_rank"]]) == {"int64"}
-    assert set(kinds.drop(["step", "bytes", "messages", "worst_rank"])) == {"float64"}
+    assert set(kinds[["step", "bytes", "messages", "worst_rank", "alive"]]) == {"int64"}
+    assert set(kinds.drop(["step", "bytes", "messages", "worst_rank", "alive"])) == {"float64"}
 
 
 @pytest.mark.parametrize("package", ["pandas", "matplotlib"])

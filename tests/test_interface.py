@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import dectool
-from dectool import algorithms, problems, topology
+from dectool import algorithms, problems, theory, topology
 
 
 def test_topologies():
@@ -81,12 +81,68 @@ def test_running_a_program():
     assert r.time > 0.0
 
 
+def windows(comm):
+    x = np.full(3, float(comm.rank))
+    with comm.window(x, name="params") as win:  # collective; one slot per in-neighbor
+        win.put(x)
+        request = win.iput(x)
+        request.wait()
+        win.accumulate(x, dst_weights={(comm.rank + 1) % 3: 0.5}, self_weight=0.5)
+        win.get(src_weights={(comm.rank + 1) % 3: 1.0})
+        win.fence()
+        x = win.update()
+        x = win.update(self_weight=0.5, src_weights={(comm.rank + 1) % 3: 0.5})
+        count, stale = win.version((comm.rank + 1) % 3), win.staleness((comm.rank + 1) % 3)
+    out = comm.topology.out_neighbors(comm.rank)
+    assert out == comm.topology.in_neighbors(comm.rank)
+    share = 1 / (len(out) + 1)
+    shares = dict.fromkeys(out, share)
+    with comm.window(x, name="p", push_sum=True) as win:
+        win.accumulate(dst_weights=shares, self_weight=share)  # my value and weight, scaled
+        win.collect()
+        assert win.value.shape == win.debiased.shape == (3,)
+        assert win.weight > 0.0
+    return count, stale
+
+
+def test_one_sided_windows():
+    values = dectool.run(windows, topology=topology.ring(3), backend="sim").values
+    # Two puts and a get; the accumulate goes to the other neighbor.
+    assert values == [(3, 2)] * 3
+
+
+def test_fusing():
+    from dectool import compression, fusion
+
+    def program(comm):
+        weights = comm.per_rank(lambda rank: {"w": np.full((4, 3), float(rank)), "b": np.ones(3)})
+        buckets = comm.buckets(weights, bucket_bytes="auto", order="reversed")
+        assert buckets.views["w"].shape == np.shape(weights["w"])
+        request = comm.iallreduce(buckets[0])
+        mean = comm.allreduce(buckets)
+        small = comm.neighbor_allreduce(buckets, compressor=compression.get("pertensor:topk:1"))
+        request.wait()
+        return mean.views, small.views
+
+    result = dectool.run(
+        program,
+        backend="sim",
+        topology=topology.ring(4),
+        network=dectool.sim.AlphaBeta(latency=1e-5, bandwidth=1e9),
+    )
+    mean, _ = result.values[2]
+    np.testing.assert_allclose(mean["w"], np.full((4, 3), 1.5))
+    flat = fusion.Buckets([fusion.Spec((1000,)), fusion.Spec((10,), "bfloat16")])
+    assert [bucket.nbytes for bucket in flat] == [4000, 20]
+
+
 def test_names_of_the_algorithms():
     names = [
         "Gossip",
         "ChebyshevGossip",
         "ShiftRegisterGossip",
         "PushSum",
+        "RobustPushSum",
         "DGD",
         "ATC",
         "CTA",
@@ -116,8 +172,39 @@ def test_names_of_the_algorithms():
         "ByteGrad",
         "OneBitAdam",
         "QAdam",
+        "RelaySum",
+        "RelaySGD",
+        "AsynchronousPushSum",
+        "AsynchronousGradientPush",
+        "OSGP",
+        "RandomizedGossip",
+        "BroadcastGossip",
+        "ADPSGD",
+        "SwarmSGD",
+        "BlockingSwarmSGD",
+        "BoundedStaleness",
+        "AsynchronousModelAverage",
+        "NewestModelAverage",
+        "AsynchronousRelaySum",
+        "AsynchronousRelaySGD",
+        "AsynchronousADMM",
     ]
     assert list(algorithms.ALGORITHMS) == names
     for name in names:
         kind = getattr(algorithms, name)
         assert ("lr" in kind.__dataclass_fields__) == kind.uses_gradient
+
+
+def test_stragglers():
+    exponential = dectool.sim.Exponential(mean=1.0)
+    assert theory.expected_maximum(exponential, n=4) == pytest.approx(25 / 12)
+    assert theory.expected_order_statistic(exponential, n=4, k=3) == pytest.approx(13 / 12)
+    assert theory.variance_of_maximum(exponential, n=4) == pytest.approx(205 / 144)
+    assert theory.local_sgd_round_time(n=2, steps=2) == pytest.approx(2.75)
+    ring = topology.ring(4)
+    assert theory.exponential_cycle_time(ring, mean=1.0) == pytest.approx(47 / 24)
+    assert theory.cycle_time(ring, [1.0, 3.0, 1.0, 1.0], delay=2.0) == 4.0
+    assert theory.critical_circuit(ring, [1.0, 3.0, 1.0, 1.0]) == (1,)
+    assert theory.synchronous_throughput([1.0, 1.0, 2.0]) == 1.5
+    assert theory.asynchronous_throughput([1.0, 1.0, 2.0]) == 2.5
+    assert theory.asynchronous_speedup(n=3, slowdown=2.0) == pytest.approx(2.5 / 1.5)

@@ -63,6 +63,21 @@ def test_package_list_is_sorted_and_unique():
     assert sorted(set(PACKAGES)) == PACKAGES
 
 
+def test_the_headers_that_cuda_compiles_are_installed():
+    """All that compression.h includes, by the pattern of the package's data."""
+    kernels = ROOT / "dectool" / "kernels"
+    (pattern,) = SETUPTOOLS["package-data"]["dectool.kernels"]
+    installed = {path.name for path in kernels.glob(pattern)}
+    wanted, seen = {"compression.h"}, set()
+    while wanted - seen:
+        for name in wanted - seen:
+            seen.add(name)
+            text = (kernels / name).read_text(encoding="utf-8")
+            wanted |= set(re.findall(r'#\s*include "(.*?)"', text))
+    assert len(wanted) > 3
+    assert wanted <= installed
+
+
 @pytest.mark.parametrize(("link", "folder"), LINKS.items())
 def test_links_lead_to_the_real_folders(link, folder):
     assert (ROOT / link).is_symlink()

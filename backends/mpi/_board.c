@@ -12,22 +12,15 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
-#include <sched.h>
 #include <structmember.h>
-#include <time.h>
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
 
 #include "../../dectool/kernels/weighted_sum.h"
+#include "_shared.h"
 
 #define MOST_READERS 1024
 #define MOST_TERMS 64
 #define MOST_BUFFERS 16
-#define ALIGNMENT 64
-#define PAGE 4096
 #define LARGE (32 << 20) /* bytes from which results go past the cache: they do not stay there */
-#define SMALL 4096      /* bytes below which a plain copy is faster than one past the cache */
 #define CHUNK 131072 /* bytes written before they are shown to readers */
 
 enum { DONE, WAITING, BUSY, DISAGREE }; /* as in _boards.py */
@@ -69,8 +62,6 @@ typedef struct {
     Py_ssize_t listening[2];
 } Board;
 
-static uint64_t look(const uint64_t *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
-static void show(uint64_t *at, uint64_t value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 static size_t aligned(size_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
 static size_t control_size(Py_ssize_t readers)
@@ -109,42 +100,6 @@ static void post_to(Board *board, int slot, Py_ssize_t reader)
 {
     board->listeners[slot][board->listening[slot]++] = (uint32_t)reader;
     show(&board->posted[reader].posted[slot], ++board->posted[reader].sent);
-}
-
-/* Copy past the cache. Plain stores would first have to take each line back from the readers' caches,
-   which was measured to cost up to ten times as much as the copy (29 against 3 us for 64 KiB). */
-static void stream(char *restrict to, const char *restrict from, size_t size)
-{
-#if defined(__x86_64__)
-    if (size < SMALL || (uintptr_t)to % 16) {
-        memcpy(to, from, size);
-        return;
-    }
-    size_t at = 0;
-    for (; at + 16 <= size; at += 16)
-        _mm_stream_si128((__m128i *)(to + at), _mm_loadu_si128((const __m128i *)(from + at)));
-    memcpy(to + at, from + at, size - at);
-    _mm_sfence();
-#else
-    memcpy(to, from, size);
-#endif
-}
-
-static int64_t nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static void relax(unsigned turn, int crowded)
-{
-    if (crowded || turn % 64 == 63)
-        sched_yield();
-#if defined(__x86_64__)
-    else
-        __builtin_ia32_pause();
-#endif
 }
 
 /* -- a board ----------------------------------------------------------------------------------- */

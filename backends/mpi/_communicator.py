@@ -11,16 +11,19 @@ import numpy as np
 
 from dectool.backends.mpi._arriving import SMALLEST, ArrivingAverage
 from dectool.backends.mpi._boards import DONE, WAITING, describe
-from dectool.backends.mpi._engine import Engine
+from dectool.backends.mpi._collectives import NearCollectives
+from dectool.backends.mpi._engine import Engine, Receipt
 from dectool.backends.mpi._in_place import Exchange, exchange_of
 from dectool.backends.mpi._records import Records
-from dectool.communicator import Channel, NeighborPlan, OneRankCommunicator, Parcel, Pending
+from dectool.backends.mpi._window import MPIStore
+from dectool.communicator import Channel, NeighborPlan, Parcel, Pending
+from dectool.communicator._cells import Opening, Store
 from dectool.communicator._parcel import Buffer, Layout
 from dectool.kernels import empty
 
 
 @final
-class MPICommunicator(OneRankCommunicator):
+class MPICommunicator(NearCollectives):
     """A rank that is a process; time is real.
 
     Args:
@@ -33,6 +36,7 @@ class MPICommunicator(OneRankCommunicator):
     """
 
     backend: ClassVar[str] = "mpi"
+    _has_windows: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -54,6 +58,11 @@ class MPICommunicator(OneRankCommunicator):
     def bytes_sent(self) -> int:
         """Payload bytes that this rank has sent."""
         return self._engine.bytes
+
+    @property
+    def _waits_for_each(self) -> bool:
+        # Blocking averages read the neighbours' memory; what is started goes by message.
+        return self.num_nodes == 1
 
     def _post(self, parcel: Parcel, dest: int, channel: Channel) -> None:
         self._engine.post(parcel, self._world(dest), channel)
@@ -164,6 +173,13 @@ class MPICommunicator(OneRankCommunicator):
     def _background(self, operation: Callable[[Self], Any]) -> Pending:
         twin, _ = self._twin()
         return self._engine.background(lambda: operation(twin))
+
+    def _open_store(self, opening: Opening) -> Store:
+        assert self._engine.windows is not None
+        return MPIStore(self, opening, self._engine.windows)
+
+    def _arrived(self, pending: Pending) -> bool:
+        return cast(Receipt, pending).complete
 
     def now(self) -> float:
         """Seconds since the run started."""

@@ -15,18 +15,21 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import greenlet
 import numpy as np
 
 from dectool.backends.mpi import _wire
 from dectool.backends.mpi._boards import Boards
+from dectool.backends.mpi._halls import GIVES_WAY, Hall
 from dectool.communicator import Channel, Parcel, Pending
 from dectool.errors import DeadlockError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from dectool.backends.mpi._window_service import WindowService
 
 RETURNED, FAILED, STOPPED = 0, 1, 2
 """How a rank ends: by returning, by an error of its own, or because another one failed."""
@@ -36,7 +39,8 @@ GRACE = 2.0
 
 _FIRST, _DATA, _END = 1, 2, 3
 _MISSING: Any = object()
-_SPINS = 2000
+_SPINS, _SPINNING = 2000, 0.05
+"""How often a rank looks before it sleeps in between, and for how many seconds at most."""
 
 
 class Ended(BaseException):
@@ -55,6 +59,9 @@ class Receipt(Pending):
     """A parcel that is awaited, or the result of a background operation."""
 
     __slots__ = ("channel", "content", "source", "strand")
+
+    served: ClassVar[bool] = False
+    """Whether it comes even after the program of its source has returned."""
 
     def __init__(self, source: int, channel: Channel, strand: Strand | None = None) -> None:
         self.source = source
@@ -107,6 +114,7 @@ class Engine:
             for other ranks to return), and of the ranks among their sources that have returned.
         tell: Prints a report.
         boards: Shared memory with the ranks of the node.
+        hall: Where they meet for collectives, if they can.
     """
 
     def __init__(
@@ -117,6 +125,7 @@ class Engine:
         describe: Callable[[Sequence[Receipt], Sequence[int]], str],
         tell: Callable[[str], None],
         boards: Boards,
+        hall: Hall | None = None,
     ) -> None:
         from mpi4py import MPI
 
@@ -127,6 +136,8 @@ class Engine:
         self._describe = describe
         self._tell = tell
         self.boards = boards
+        self.hall = hall
+        self.windows: WindowService | None = None
         self._status = MPI.Status()
         self._arrived: dict[Any, deque[Parcel]] = {}
         self._expected: dict[Any, deque[Receipt]] = {}
@@ -138,6 +149,7 @@ class Engine:
         self._finishing = False
         self.ended: dict[int, int] = {}
         self.failed = False
+        self.all_returned = False
         self.messages = 0
         self.bytes = 0
 
@@ -337,7 +349,7 @@ class Engine:
         """
         idle = 0
         told = False
-        began = 0.0
+        began = since = spinning = 0.0
         while not done():
             if self.progress():
                 idle = 0
@@ -345,12 +357,20 @@ class Engine:
                 continue
             idle += 1
             if idle < _SPINS and not self.failed:
+                if idle == 1:
+                    spinning = time.monotonic()
                 if idle % 16 == 0:
                     os.sched_yield()
+                    # With more processes than cores, to look may take milliseconds.
+                    if time.monotonic() - spinning > _SPINNING:
+                        idle = _SPINS
                 continue
             now = time.monotonic()
             began = began or now
+            since = since or now
             waited = now - began
+            if now - since > GIVES_WAY and self.hall is not None:
+                self.hall.native.give_way()
             if self.failed:
                 if not self._finishing:
                     raise Ended(self._report(missing()))
@@ -369,7 +389,10 @@ class Engine:
 
     def _hopeless(self, missing: Sequence[Receipt]) -> bool:
         """Tell whether a message is awaited from a rank that has ended without sending it."""
-        return any(r.source in self.ended and r.source not in self._incoming for r in missing)
+        return any(
+            r.source in self.ended and r.source not in self._incoming and not r.served
+            for r in missing
+        )
 
     def ready(self, pending: Sequence[Any]) -> bool:
         """Take in what has arrived; tell whether all receipts are complete."""
@@ -379,6 +402,8 @@ class Engine:
             return True
         if self.failed and self._current is None:
             raise Ended(self._report(_messages(pending)))
+        if self.hall is not None:
+            self.hall.give_way_between_calls()
         return False
 
     def sleep(self, seconds: float) -> None:
@@ -399,6 +424,8 @@ class Engine:
             moved = self._complete_incoming() or moved
         if self._under_way:
             self._forget_sent()
+        if self.windows is not None:
+            moved = self.windows.progress() or moved
         for key in self.boards.read:
             if key in self._expected:
                 moved = self._take_from(key) or moved
@@ -468,6 +495,7 @@ class Engine:
             lambda: len(self.ended) == len(others) and not self._under_way and not self._incoming,
             tuple,
         )
+        self.all_returned = not self.failed
         left = [(*key, len(parcels)) for key, parcels in self._arrived.items()]
         left += [(*key, lane.left) for key, lane in self.boards.read.items()]
         return [(source, channel) for source, channel, count in left for _ in range(count)]

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dectool.backends.mpi._boards import Boards
 from dectool.backends.mpi._communicator import MPICommunicator
 from dectool.backends.mpi._engine import FAILED, RETURNED, STOPPED, Ended, Engine
+from dectool.backends.mpi._halls import Hall, open_hall
 from dectool.backends.mpi._objects import post_object, receive_objects
 from dectool.backends.mpi._pack import pack_value
 from dectool.backends.mpi._records import Record, Records, observation
 from dectool.backends.mpi._report import waiting
+from dectool.backends.mpi._window_service import WindowService
 from dectool.communicator import Outcome, Settings, StopRun
 from dectool.errors import BackendError
 
@@ -84,7 +86,7 @@ def execute(
     """
     global _running
     _running = True
-    node, found = _ranks_on_node(world)
+    node, found, hall = _ranks_on_node(world)
     engine = Engine(
         world,
         terms.stall_timeout,
@@ -92,7 +94,9 @@ def execute(
         lambda missing, ended: waiting(world.rank, missing, ended),
         tell,
         Boards({rank: number for number, rank in enumerate(node)}),
+        hall,
     )
+    windows = engine.windows = WindowService(engine, world.Dup())
     local_size = terms.local_size or found
     settings: Settings | None = None
     share: Share | None = None
@@ -107,8 +111,10 @@ def execute(
         unreceived = [(source, world.rank, channel) for source, channel in engine.finish(how)]
     finally:
         _running = False
+        windows.close(orderly=engine.all_returned)
         engine.boards.close()
-    if how != RETURNED or any(engine.ended.values()):
+        engine.hall = None
+    if not engine.all_returned:
         return None
     assert share is not None
     assert settings is not None
@@ -134,6 +140,7 @@ def _run(
         records=records,
     )
     comm._topology, comm._schedule = settings.topology, settings.schedule
+    comm._missing = settings.missing
     comm._start = _common_start(engine)
     try:
         value = program(comm, *args)
@@ -141,6 +148,8 @@ def _run(
         value = None
     spent = comm.now()
     engine.complete_background()
+    if engine.windows is not None:
+        engine.windows.drain()
     packed = pack_value(value, rank)
     return Share(packed, spent, engine.messages, engine.bytes, (), records.kept)
 
@@ -193,12 +202,13 @@ def _compute_times(settings: Settings, rank: int) -> Callable[[float | None], fl
     return lambda flops: times.one_rank(rank, next(numbers), flops)
 
 
-def _ranks_on_node(world: MPI.Intracomm) -> tuple[list[int], int]:
-    """Return the ranks on this node, and how many each node has: 1 if they differ."""
+def _ranks_on_node(world: MPI.Intracomm) -> tuple[list[int], int, Hall | None]:
+    """Return the ranks on this node, how many each node has (1 if they differ), and their hall."""
     from mpi4py import MPI
 
     node = world.Split_type(MPI.COMM_TYPE_SHARED)
     ranks = node.allgather(world.rank)
+    hall = open_hall(node, ranks)
     node.Free()
     sizes = set(world.allgather(len(ranks)))
-    return ranks, sizes.pop() if len(sizes) == 1 else 1
+    return ranks, sizes.pop() if len(sizes) == 1 else 1, hall

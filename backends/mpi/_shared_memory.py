@@ -6,10 +6,13 @@ descriptor of the process that made it, and is gone with the last process that m
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import sys
-from typing import NamedTuple
+import weakref
+from functools import cache
+from typing import Any, NamedTuple
 
 
 class Place(NamedTuple):
@@ -36,7 +39,7 @@ class SharedMemory:
         self._descriptor = os.memfd_create("dectool")
         try:
             os.ftruncate(self._descriptor, size)
-            self.map = mmap.mmap(self._descriptor, size)
+            self.map = _mapped(self._descriptor, size)
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -48,7 +51,7 @@ class SharedMemory:
             os.close(self._descriptor)
 
 
-def attach(place: Place) -> mmap.mmap:
+def attach(place: Place) -> Any:
     """Map the memory of another process.
 
     Raises:
@@ -56,6 +59,30 @@ def attach(place: Place) -> mmap.mmap:
     """
     descriptor = os.open(f"/proc/{place.process}/fd/{place.descriptor}", os.O_RDWR)
     try:
-        return mmap.mmap(descriptor, place.size)
+        if os.fstat(descriptor).st_size != place.size:
+            raise OSError("the memory is gone, and its descriptor is that of something else")
+        return _mapped(descriptor, place.size)
     finally:
         os.close(descriptor)
+
+
+@cache
+def _system() -> ctypes.CDLL:
+    system = ctypes.CDLL(None, use_errno=True)
+    number, size, address = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p
+    system.mmap.argtypes = [address, size, number, number, number, ctypes.c_long]
+    system.mmap.restype = address
+    system.munmap.argtypes = [address, size]
+    return system
+
+
+def _mapped(descriptor: int, size: int) -> Any:
+    """Return a buffer; Python's own would keep a descriptor for as long as it lives."""
+    how = mmap.PROT_READ | mmap.PROT_WRITE
+    address = _system().mmap(None, size, how, mmap.MAP_SHARED, descriptor, 0)
+    if address == ctypes.c_void_p(-1).value:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    buffer = (ctypes.c_char * size).from_address(address)
+    weakref.finalize(buffer, _system().munmap, address, size).atexit = False
+    return buffer

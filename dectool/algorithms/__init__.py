@@ -9,6 +9,22 @@ from dectool._text import nearest as _nearest
 from dectool.algorithms._algorithm import Algorithm as Algorithm, State as State
 from dectool.algorithms._needs import Needs as Needs, check_needs as check_needs
 from dectool.algorithms.allreduce import AllReduceGD as AllReduceGD
+from dectool.algorithms.asynchronous import (
+    ADPSGD as ADPSGD,
+    OSGP as OSGP,
+    AsynchronousADMM as AsynchronousADMM,
+    AsynchronousGradientPush as AsynchronousGradientPush,
+    AsynchronousModelAverage as AsynchronousModelAverage,
+    AsynchronousPushSum as AsynchronousPushSum,
+    AsynchronousRelaySGD as AsynchronousRelaySGD,
+    AsynchronousRelaySum as AsynchronousRelaySum,
+    BlockingSwarmSGD as BlockingSwarmSGD,
+    BoundedStaleness as BoundedStaleness,
+    BroadcastGossip as BroadcastGossip,
+    NewestModelAverage as NewestModelAverage,
+    RandomizedGossip as RandomizedGossip,
+    SwarmSGD as SwarmSGD,
+)
 from dectool.algorithms.beer import BEER as BEER
 from dectool.algorithms.choco import (
     CHOCO as CHOCO,
@@ -50,6 +66,8 @@ from dectool.algorithms.gradient_tracking import (
 from dectool.algorithms.lead import CEDAS as CEDAS, LEAD as LEAD
 from dectool.algorithms.moniqua import Moniqua as Moniqua
 from dectool.algorithms.power_gossip import PowerGossip as PowerGossip
+from dectool.algorithms.relay import RelaySGD as RelaySGD, RelaySum as RelaySum
+from dectool.algorithms.robust_push_sum import RobustPushSum as RobustPushSum
 from dectool.errors import ArgumentError as _ArgumentError
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
@@ -59,6 +77,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         ChebyshevGossip,
         ShiftRegisterGossip,
         PushSum,
+        RobustPushSum,
         DGD,
         ATC,
         CTA,
@@ -88,11 +107,28 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         ByteGrad,
         OneBitAdam,
         QAdam,
+        RelaySum,
+        RelaySGD,
+        AsynchronousPushSum,
+        AsynchronousGradientPush,
+        OSGP,
+        RandomizedGossip,
+        BroadcastGossip,
+        ADPSGD,
+        SwarmSGD,
+        BlockingSwarmSGD,
+        BoundedStaleness,
+        AsynchronousModelAverage,
+        NewestModelAverage,
+        AsynchronousRelaySum,
+        AsynchronousRelaySGD,
+        AsynchronousADMM,
     )
 }
 """Every algorithm by its class name."""
 
 __all__ = [
+    "ADPSGD",
     "ALGORITHMS",
     "ATC",
     "BEER",
@@ -109,10 +145,20 @@ __all__ = [
     "EXTRA",
     "LEAD",
     "NIDS",
+    "OSGP",
     "QSGD",
     "ATCGradientTracking",
     "Algorithm",
     "AllReduceGD",
+    "AsynchronousADMM",
+    "AsynchronousGradientPush",
+    "AsynchronousModelAverage",
+    "AsynchronousPushSum",
+    "AsynchronousRelaySGD",
+    "AsynchronousRelaySum",
+    "BlockingSwarmSGD",
+    "BoundedStaleness",
+    "BroadcastGossip",
     "ByteGrad",
     "CHOCOGossip",
     "ChebyshevGossip",
@@ -123,13 +169,19 @@ __all__ = [
     "LowPrecisionDecentralized",
     "Moniqua",
     "Needs",
+    "NewestModelAverage",
     "OneBitAdam",
     "PowerGossip",
     "PushSum",
     "QAdam",
+    "RandomizedGossip",
+    "RelaySGD",
+    "RelaySum",
+    "RobustPushSum",
     "SemiATCGradientTracking",
     "ShiftRegisterGossip",
     "State",
+    "SwarmSGD",
     "check_needs",
     "choco_gamma",
     "get",

@@ -83,11 +83,20 @@ class Algorithm(abc.ABC):
         needs: What the theory asks of the topology; ``solve`` refuses what breaks it.
         exact: Whether the iterates tend to the optimum itself with a constant step size.
         uses_gradient: Whether ``grad`` is called at all.
+        asynchronous: Whether ranks go on at their own pace, which asks for a backend where they
+            have one: "sim" or "mpi".
+        waits: Whether a step may wait for a step of another rank, so that all must take equally
+            many: then ``solve`` takes ``steps``, and no ``duration``.
+        resumable: Whether the state is all there is, so that a run can go on from it; not so
+            where values wait in windows.
     """
 
     needs: ClassVar[Needs] = Needs()
     exact: ClassVar[bool] = True
     uses_gradient: ClassVar[bool] = True
+    asynchronous: ClassVar[bool] = False
+    waits: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the step size."""

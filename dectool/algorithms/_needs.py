@@ -20,12 +20,16 @@ class Needs(NamedTuple):
         contracts: Whether powers of W must average: ``rho`` < 1.
         lambda_min: The smallest eigenvalue of W must be above this.
         time_varying: Whether the topology may change from step to step.
+        undirected: Whether every edge must have its opposite, whatever the weights.
+        tree: Whether the graph must be a spanning tree, too.
     """
 
     weights: str = "doubly stochastic"
     contracts: bool = False
     lambda_min: float | None = None
     time_varying: bool = True
+    undirected: bool = False
+    tree: bool = False
 
 
 def check_needs(name: str, needs: Needs, topology: Topology | Schedule) -> None:
@@ -51,6 +55,7 @@ def check_needs(name: str, needs: Needs, topology: Topology | Schedule) -> None:
 
 
 def _broken(needs: Needs, topology: Topology) -> Iterator[str]:
+    yield from _broken_graph(needs, topology)
     if needs.weights in ("doubly stochastic", "symmetric doubly stochastic"):
         if not topology.is_doubly_stochastic:
             which = "columns" if topology.is_row_stochastic else "rows"
@@ -81,3 +86,18 @@ def _broken(needs: Needs, topology: Topology) -> Iterator[str]:
                 f"the smallest eigenvalue of W is {smallest:.6g}, and it must be above "
                 f"{needs.lambda_min:.6g}; use topology.lazy(), whose eigenvalues are above 0"
             )
+
+
+def _broken_graph(needs: Needs, topology: Topology) -> Iterator[str]:
+    if (needs.undirected or needs.tree) and topology.is_directed:
+        yield (
+            "ranks meet in pairs, but some edges go one way only; use an undirected graph, such "
+            "as a ring"
+        )
+    edges, n = int(topology.in_degrees.sum()) // 2, topology.size
+    if needs.tree and (edges != n - 1 or not topology.is_connected):
+        yield (
+            f"the graph must be a tree, but it has {edges} edges among {n} ranks"
+            f"{'' if topology.is_connected else ' and is not connected'}; use a spanning tree of "
+            "it, or a path or a star"
+        )

@@ -160,6 +160,6 @@ class QAdam(_Adam):
                 v = self.beta2 * v + (1 - self.beta2) * g * g
         else:
             m = self.beta1 * m + (1 - self.beta1) * grad(s.x)
-            m = byte_mean(comm, m, self.compressor, self.hierarchical)
+            m = byte_mean(comm, m, self.compressor, self.hierarchical, t)
         scale = np.sqrt(v) / (1 - self.beta2**t) ** 0.5 + self.epsilon
         return State(x=s.x - self.lr / (1 - self.beta1**t) * m / scale, m=m, v=v, t=t)

@@ -221,27 +221,31 @@ class ByteGrad(CompressedAlgorithm):
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
         """Start at ``x``; ranks that start apart stay apart."""
-        return State(x=x)
+        return State(x=x, t=0)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend along the mean gradient, as far as 8 bits tell it."""
-        mean = byte_mean(comm, grad(s.x), self.compressor, self.hierarchical)
-        return State(x=s.x - self.lr * mean)
+        mean = byte_mean(comm, grad(s.x), self.compressor, self.hierarchical, s.t)
+        return State(x=s.x - self.lr * mean, t=s.t + 1)
 
 
-def byte_mean(comm: Communicator, v: Any, compressor: Any, hierarchical: bool) -> Any:
-    """Return the mean over ranks, compressed before and after it is taken, as BAGUA does."""
+def byte_mean(comm: Communicator, v: Any, compressor: Any, hierarchical: bool, number: int) -> Any:
+    """Return the mean over ranks, compressed before and after it is taken, as BAGUA does.
+
+    Random numbers are those of ``number``, so that a run that is resumed draws what it would have
+    drawn.
+    """
     if not hierarchical or comm.local_size == 1:
-        return _blockwise(comm, v, compressor)
+        return _blockwise(comm, v, compressor, number)
     node = comm.node
     mean = node.allreduce(v)
     if comm.local_rank == 0:
-        mean = _blockwise(comm.peers_across_nodes, mean, compressor)
+        mean = _blockwise(comm.peers_across_nodes, mean, compressor, number)
     return node.broadcast(mean)
 
 
-def _blockwise(comm: Communicator, v: Any, compressor: Any) -> Any:
+def _blockwise(comm: Communicator, v: Any, compressor: Any, number: int) -> Any:
     d = v.shape[-1]
     filled = np.zeros((*v.shape[:-1], -(-d // comm.size) * comm.size), v.dtype)
     filled[..., :d] = v
-    return comm.allreduce(filled, compressor=compressor)[..., :d]
+    return comm.allreduce(filled, compressor=compressor, number=number)[..., :d]

@@ -47,7 +47,7 @@ class DCD(CompressedAlgorithm):
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
         """Start at ``x``, which the neighbours get."""
-        return State(x=x, pull=comm.neighbor_allreduce(x) - x, draws=0)
+        return _known_to_neighbors(comm, x)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Take the compressed step."""
@@ -134,7 +134,7 @@ class LowPrecisionDecentralized(CompressedAlgorithm):
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
         """Start at ``x``, which the neighbours get."""
-        return State(x=x, pull=comm.neighbor_allreduce(x, _thirds(comm.size)) - x, draws=0)
+        return _known_to_neighbors(comm, x, _thirds(comm.size))
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend, then send what the mean with the neighbours differs from x by."""
@@ -142,6 +142,11 @@ class LowPrecisionDecentralized(CompressedAlgorithm):
         c = self._send(comm, s.pull - self.lr * grad(s.x), s.draws)
         moved = s.pull + pull(comm, c, _thirds(comm.size))
         return State(x=s.x + c.value, pull=moved, draws=c.draws)
+
+
+def _known_to_neighbors(comm: Communicator, x: Any, topology: Topology | None = None) -> State:
+    """Send x as it is, so that all replicas are exact; return x and what it is pulled by."""
+    return State(x=x, pull=comm.neighbor_allreduce(x, topology) - x, draws=0)
 
 
 @lru_cache(maxsize=8)

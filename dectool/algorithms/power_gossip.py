@@ -8,6 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Algorithm, Gradient, State, StepSize
+from dectool.algorithms._edges import Edges
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 from dectool.compression import LowRank
@@ -71,7 +72,7 @@ class PowerGossip(Algorithm):
         d = x.shape[-1]
         numbers = low.matrix_shape(d)[0] * low.rank_of(d)
         drawn = np.asarray(comm.rng("power gossip", 0).standard_normal(numbers)).astype(x.dtype)
-        edges = _Edges(comm)
+        edges = Edges(comm)
         p = comm.neighbor_allgather(drawn) + drawn.reshape(-1, numbers)[edges.owners]
         numbers = low.matrix_shape(d)[1] * low.rank_of(d)
         q = np.zeros((len(p), numbers), x.dtype)
@@ -83,7 +84,7 @@ class PowerGossip(Algorithm):
         low = LowRank(self.rank, self.shape)
         d = x.shape[-1]
         rank = low.rank_of(d)
-        edges = _Edges(comm)
+        edges = Edges(comm)
         X = low.matrices(x.reshape(-1, d))[edges.owners]
         p, q = edges.of_ranks(s.p), edges.of_ranks(s.q)
         known, other = (q, p) if s.odd else (p, q)
@@ -103,38 +104,3 @@ class PowerGossip(Algorithm):
         x = x - comm.mix(sign * change)
         p, q = (found, known) if s.odd else (known, found)
         return State(x=x, p=edges.by_rank(p), q=edges.by_rank(q), odd=1 - s.odd)
-
-
-class _Edges:
-    """The edges of a rank, or with "stacked" of all ranks, by rank and then by neighbour.
-
-    The topology is symmetric, so this is the order of what is received and of what is sent.
-
-    Attributes:
-        owners: The row of x that each edge belongs to.
-        signs: For each edge 1 if its rank is the greater of the two, else -1; shape (edges, 1).
-    """
-
-    def __init__(self, comm: Communicator) -> None:
-        ranks = np.atleast_1d(np.asarray(comm.rank)).tolist()
-        topology = comm.topology
-        neighbors = [topology.in_neighbors(rank) for rank in ranks]
-        degrees = [len(each) for each in neighbors]
-        self.owners = np.repeat(np.arange(len(ranks)), degrees)
-        self.signs = np.array(
-            [1 if i > j else -1 for i, js in zip(ranks, neighbors, strict=True) for j in js]
-        ).reshape(-1, 1)
-        places = [np.arange(degree) for degree in degrees]
-        self._places = np.concatenate(places)
-        self._most = max(1, *(len(topology.in_neighbors(rank)) for rank in range(topology.size)))
-        self._lead = (len(ranks),) if np.ndim(comm.rank) else ()
-
-    def by_rank(self, edges: Any) -> Any:
-        """Return an edge array as one row per rank, as long as the greatest degree needs."""
-        rows = np.zeros((*(self._lead or (1,)), self._most, edges.shape[-1]), edges.dtype)
-        rows[self.owners, self._places] = edges
-        return rows.reshape(*self._lead, self._most, edges.shape[-1])
-
-    def of_ranks(self, rows: Any) -> Any:
-        """Undo :meth:`by_rank`."""
-        return rows.reshape(-1, *rows.shape[-2:])[self.owners, self._places]

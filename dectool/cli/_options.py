@@ -43,6 +43,23 @@ Compute = Annotated[
         show_default=False,
     ),
 ]
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="SPEC",
+        help="What goes wrong (sim only), again and again: message_loss:0.1, crash:3,at=1.5, "
+        "link_down:0,1,start=1,stop=2, slow_period:3,factor=4, late_join:3,at=1.5, ...",
+        show_default=False,
+    ),
+]
+Detection = Annotated[
+    float, typer.Option(metavar="SECONDS", help="When a rank notices that nothing comes.")
+]
+Missing = Annotated[
+    str,
+    typer.Option(metavar="POLICY", help="What averages do then: error, renormalize or self."),
+]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 RanksPerNode = Annotated[
     int | None,

@@ -16,8 +16,10 @@ import typer
 import dectool
 from dectool._text import nearest
 from dectool.cli import _options as options, _specs as specs
+from dectool.cli._faults import faults
 from dectool.cli._output import check_target, console, number
 from dectool.errors import ArgumentError, DataError, DectoolError
+from dectool.run import DETECTION
 
 _RANKS = 4
 _SHOWN = 16
@@ -35,6 +37,9 @@ def run(
     backend: options.Backend = "sim",
     network: options.Network = None,
     compute: options.Compute = None,
+    fault: options.Faults = None,
+    detection: options.Detection = DETECTION,
+    missing: options.Missing = "error",
     seed: options.Seed = 0,
     ranks_per_node: options.RanksPerNode = None,
     hosts: options.Hosts = None,
@@ -59,6 +64,9 @@ def run(
             topology=graph,
             network=network_model,
             compute=compute_model,
+            faults=faults(fault),
+            detection=detection,
+            missing=missing,
             seed=seed,
             ranks_per_node=ranks_per_node,
             hosts=names,
@@ -66,6 +74,8 @@ def run(
             trace=trace is not None,
         )
     _show(result, f"{file.name}: {function} on a {graph.name}, {backend}")
+    if result.faults is not None:
+        console().print(str(result.faults))
     if trace is not None and result.trace is not None:
         console().print(f"trace: {result.trace.to_chrome(trace)} (open it in ui.perfetto.dev)")
 

@@ -13,9 +13,11 @@ from dectool import algorithms
 from dectool._text import nearest
 from dectool.cli import _options as options, _problems, _specs as specs
 from dectool.cli._errors import FAILED
+from dectool.cli._faults import faults
 from dectool.cli._output import check_target, console, new_figure, number, save_figure
 from dectool.errors import ArgumentError
 from dectool.problems import Averaging, Problem
+from dectool.run import DETECTION
 
 _RANKS = 16
 _DRAWN = ("gap", "distance", "consensus_error")
@@ -45,7 +47,18 @@ def solve(
     topology: options.Graph = "ring",
     weights: options.Weights = None,
     n: options.Ranks = None,
-    steps: Annotated[int, typer.Option(metavar="N", help="Steps.")] = 500,
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Steps of each rank; default: 500.", show_default=False),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Run so long, in place of --steps, where ranks wait for nobody.",
+            show_default=False,
+        ),
+    ] = None,
     stop: Annotated[
         list[str] | None,
         typer.Option(metavar="METRIC=LIMIT", help="Stop when every metric named is so low."),
@@ -53,6 +66,9 @@ def solve(
     backend: options.Backend = "stacked",
     network: options.Network = None,
     compute: options.Compute = None,
+    fault: options.Faults = None,
+    detection: options.Detection = DETECTION,
+    missing: options.Missing = "error",
     seed: options.Seed = 0,
     loss: Annotated[
         str,
@@ -74,7 +90,18 @@ def solve(
         int | None,
         typer.Option(metavar="N", help="Samples of a gradient; default: all.", show_default=False),
     ] = None,
-    record_every: Annotated[int, typer.Option(metavar="N", help="Steps between records.")] = 1,
+    record_every: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Steps between records; default: 1.", show_default=False),
+    ] = None,
+    record_interval: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Time between records, with --duration; default: a hundredth of it.",
+            show_default=False,
+        ),
+    ] = None,
     ranks_per_node: options.RanksPerNode = None,
     hosts: options.Hosts = None,
     launcher: options.Launcher = None,
@@ -125,13 +152,18 @@ def solve(
         chosen,
         task,
         topology=graph,
-        steps=steps,
+        steps=500 if steps is None and duration is None else steps,
+        duration=duration,
         backend=backend,
         network=specs.network(network),
         compute=specs.compute(compute),
+        faults=faults(fault),
+        detection=detection,
+        missing=missing,
         seed=seed,
         batch_size=batch_size,
         record_every=record_every,
+        record_interval=record_interval,
         stop=specs.assignments("--stop", stop, specs.real) if stop else None,
         check=check,
         progress=progress,
@@ -144,6 +176,8 @@ def solve(
     )
     _show(history, f"{chosen} on {graph.name}, {backend}", repr(task))
     out = console()
+    if history.faults is not None:
+        out.print(str(history.faults))
     if save is not None:
         out.print(f"history: {history.save(save)}")
     if plot is not None and figure is not None:

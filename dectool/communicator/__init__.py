@@ -23,5 +23,6 @@ from dectool.communicator._report import (
     source_line as source_line,
 )
 from dectool.communicator._request import Request as Request
+from dectool.communicator._window import Window as Window
 
-__all__ = ["Communicator", "Request"]
+__all__ = ["Communicator", "Request", "Window"]

@@ -111,6 +111,9 @@ def open_array(x: Any, lead: int = 0) -> tuple[Buffer, Leaf]:
             f"{type(x).__name__} lives on a GPU; the simulated backends take NumPy arrays and "
             "PyTorch tensors on device 'cpu' or 'meta'"
         )
+    instead = getattr(type(x), "instead", None)
+    if isinstance(instead, str):
+        raise ArgumentTypeError(f"got {type(x).__name__} where arrays are needed: {instead}")
     raise ArgumentTypeError(
         f"got {type(x).__name__}, which is no array; pass a NumPy array, a PyTorch tensor, "
         "a number, or a list, tuple or dict of these"
@@ -197,3 +200,29 @@ def close_array(buffer: Buffer, leaf: Leaf, lead_shape: tuple[int, ...] = ()) ->
     if shape or leaf.origin in ("numpy", "torch"):
         return array
     return array.item() if leaf.origin == "scalar" else array[()]
+
+
+def columns(buffer: Buffer, start: int, stop: int) -> Buffer:
+    """Return the elements from ``start`` to ``stop`` behind all leading axes, as a view."""
+    if isinstance(buffer, Phantom):
+        return Phantom((*buffer.shape[:-1], stop - start), buffer.itemsize)
+    return buffer[..., start:stop]
+
+
+def view_array(buffer: Buffer, leaf: Leaf, lead_shape: tuple[int, ...] = ()) -> Any:
+    """Return a part of a buffer as an array that shares its memory.
+
+    Like :func:`close_array`, but numbers become arrays of no axis.
+    """
+    shape = (*lead_shape, *leaf.shape)
+    if isinstance(buffer, Phantom):
+        return close_array(buffer, leaf, lead_shape)
+    if leaf.origin == "torch":
+        tensor = _torch().from_numpy(buffer)
+        return (tensor.view(_torch().bfloat16) if leaf.dtype == BFLOAT16 else tensor).view(shape)
+    array = buffer.reshape(shape)
+    if leaf.dtype == BFLOAT16:
+        import ml_dtypes
+
+        array = array.view(ml_dtypes.bfloat16)
+    return array

@@ -12,11 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dectool.communicator._arrays import Leaf
-from dectool.communicator._parcel import Buffer, Layout, Phantom, unpack
-from dectool.errors import ArgumentError, ArgumentTypeError, ContractError
+from dectool.communicator._arrays import Leaf, columns
+from dectool.communicator._parcel import Buffer, Layout, Phantom, join, unpack
 
 if TYPE_CHECKING:
     from dectool.compression import Compressor, Payload
@@ -133,15 +130,22 @@ class Coded:
         ]
         return Coded(self.compressor, self.layout, payloads, (len(ranks),))
 
+    def row(self, index: int) -> Coded:
+        """Return the payloads of one row."""
+        return Coded(self.compressor, self.layout, [p.row(index) for p in self.payloads], ())
+
     def unpacked(self) -> Any:
         """Return the array or container that the payloads stand for."""
         return unpack(self.decompressed(), self.layout, self.lead)
 
     def _parts(self, buffers: Sequence[Buffer]) -> list[Buffer]:
-        return list(buffers)
+        return [part for part, _ in vectors(buffers, self.layout, self.compressor)]
 
     def _fused(self, parts: Sequence[Buffer]) -> tuple[Buffer, ...]:
-        return tuple(parts)
+        if not self.compressor.per_tensor:
+            return tuple(parts)
+        rest = iter(parts)
+        return tuple(join([next(rest) for _ in group.members]) for group in self.layout.groups)
 
 
 def is_payload(x: Any) -> bool:
@@ -165,111 +169,20 @@ def _only_row(buffer: Buffer) -> Buffer:
     return Phantom((buffer.size,), buffer.itemsize) if isinstance(buffer, Phantom) else buffer[0]
 
 
-def template(buffers: Sequence[Buffer], layout: Layout, compressor: Any, operation: str) -> Coded:
-    """Return what a rank holds that only receives: payloads of the right size, and no content.
-
-    Raises:
-        ArgumentError: The size depends on the data.
-    """
-    from dectool.compression import Payload
-
-    checked_compressor(compressor, operation)
-    if not compressor.fixed_size or compressor.needs_reference:
-        raise ArgumentError(
-            f"{operation}: {compressor.name} needs the array to tell its size or to decompress, "
-            "and only the root has it; use one of fixed size, such as topk"
-        )
-    payloads = []
-    for leaf, buffer in zip(_leaves(buffers, layout), buffers, strict=True):
-        size = compressor.wire_bytes(buffer.shape[-1], leaf.dtype)
-        meta = isinstance(buffer, Phantom)
-        data = Phantom((1, size), 1) if meta else np.zeros((1, size), np.uint8)
-        payloads.append(Payload(compressor, data, leaf))
-    return Coded(compressor, layout, payloads, ())
-
-
-def checked_compressor(compressor: Any, operation: str) -> Compressor:
-    """Refuse what cannot compress what is sent.
-
-    Raises:
-        ArgumentTypeError: It is no compressor, or one with a memory.
-    """
-    from dectool.compression import Compressor, StatefulCompressor
-
-    if isinstance(compressor, StatefulCompressor):
-        raise ArgumentTypeError(
-            f"{operation}: {compressor.name} has a memory, which somebody must keep: call "
-            "payload, memory = compressor.compress(x, comm.rng('compression'), memory) and pass "
-            "the payload in place of x"
-        )
-    if not isinstance(compressor, Compressor):
-        raise ArgumentTypeError(
-            f"{operation}: compressor is {compressor!r}; pass one of dectool.compression, such as "
-            "compression.get('topk:0.01')"
-        )
-    return compressor
-
-
-def _leaves(buffers: Sequence[Buffer], layout: Layout) -> list[Leaf]:
-    """Return what each buffer is to a compressor: an array, or a vector of several."""
-    return [
-        layout.leaves[members[0]]
-        if len(members) == 1
-        else Leaf("numpy", dtype, (buffer.shape[-1],))
-        for (dtype, members), buffer in zip(layout.groups, buffers, strict=True)
-    ]
-
-
-def encode(
-    buffers: Sequence[Buffer],
-    layout: Layout,
-    compressor: Any,
-    rng: Any,
-    lead: tuple[int, ...],
-    operation: str,
-) -> Coded:
-    """Compress buffers.
-
-    Args:
-        buffers: Each of shape (*lead, elements).
-        layout: What they hold.
-        compressor: A :class:`dectool.compression.Compressor`.
-        rng: Where random numbers come from.
-        lead: The rank axis, if there is one.
-        operation: Who asks, for messages.
-
-    Raises:
-        ArgumentTypeError: ``compressor`` is none, or an array has a dtype that is not compressed.
-    """
-    checked_compressor(compressor, operation)
-    payloads = []
-    rows = lead[0] if lead else 1
-    for leaf, buffer in zip(_leaves(buffers, layout), buffers, strict=True):
-        flat = (
-            Phantom((rows, buffer.shape[-1]), buffer.itemsize)
-            if isinstance(buffer, Phantom)
-            else buffer.reshape(rows, -1)
-        )
-        payloads.append(compressor.compress_buffer(flat, leaf, lead, rng))
-    return Coded(compressor, layout, payloads, lead)
-
-
-def coded_payload(payload: Payload, lead: tuple[int, ...], operation: str) -> Coded:
-    """Return a payload that a program has made as what travels.
-
-    Raises:
-        ContractError: It has axes in front that the backend does not give it.
-        ArgumentError: Its compressor needs a reference, which a payload alone does not have.
-    """
-    if payload.lead != lead:
-        wanted = "the axis of ranks and nothing else" if lead else "no axis: one vector"
-        raise ContractError(
-            f"{operation}: the payload has leading axes {payload.lead}, but this backend needs "
-            f"{wanted}; use comm.compress(x, compressor)"
-        )
-    if payload.compressor.needs_reference:
-        raise ArgumentError(
-            f"{operation}: a payload of {payload.compressor.name} means something only beside a "
-            "near vector; pass x, compressor= instead"
-        )
-    return Coded(payload.compressor, Layout((payload.leaf,), None), [payload], lead)
+def vectors(
+    buffers: Sequence[Buffer], layout: Layout, compressor: Compressor
+) -> list[tuple[Buffer, Leaf]]:
+    """Return what is compressed by itself: arrays, or vectors of all of one dtype."""
+    found: list[tuple[Buffer, Leaf]] = []
+    for group, buffer in zip(layout.groups, buffers, strict=True):
+        leaves = [layout.leaves[member] for member in group.members]
+        if len(leaves) == 1:
+            found.append((buffer, leaves[0]))
+        elif compressor.per_tensor:
+            found += [
+                (columns(buffer, start, start + count), leaf)
+                for leaf, start, count in zip(leaves, group.starts, group.counts, strict=True)
+            ]
+        else:
+            found.append((buffer, Leaf("numpy", group.dtype, (buffer.shape[-1],))))
+    return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from dectool._text import nearest
 from dectool.communicator import _rounds
+from dectool.communicator._buckets import Buckets
 from dectool.communicator._core import CommunicatorCore
 from dectool.communicator._parcel import (
     Buffer,
@@ -69,6 +71,8 @@ class CollectiveOperations(CommunicatorCore):
 
     def ireduce_scatter(self, x: Any, op: str = "mean") -> Request[Any]:
         """Start a :meth:`reduce_scatter`."""
+        if type(x) is Buckets:
+            return x.start(self.ireduce_scatter, op)
         buffers, layout = self._rows_argument(x, "reduce_scatter")
         _check_operator(op, layout)
         buffers = own(buffers)
@@ -92,6 +96,8 @@ class CollectiveOperations(CommunicatorCore):
             ArgumentTypeError: The dtype has no such reduction.
             ContractError: The leading axis is not the number of ranks, or ranks hold other arrays.
         """
+        if type(x) is Buckets:
+            return x.each(self.reduce_scatter, op)
         buffers, layout = self._rows_argument(x, "reduce_scatter")
         _check_operator(op, layout)
         return unpack(self._reduce_scatter(buffers, layout, op), layout, self._lead_shape)
@@ -117,6 +123,8 @@ class CollectiveOperations(CommunicatorCore):
         Raises:
             ContractError: Ranks hold arrays of other shapes or dtypes.
         """
+        if type(x) is Buckets:
+            return x.each(self.allgather)
         buffers, layout = self._pack(x)
         rows = self._allgather(buffers, layout)
         return unpack(rows, layout, (*self._lead_shape, self.size))
@@ -142,6 +150,8 @@ class CollectiveOperations(CommunicatorCore):
         Raises:
             ContractError: The leading axis is not the number of ranks, or ranks hold other arrays.
         """
+        if type(x) is Buckets:
+            return x.each(self.alltoall)
         buffers, layout = self._rows_argument(x, "alltoall")
         return unpack(self._alltoall(buffers, layout), layout, (*self._lead_shape, self.size))
 
@@ -280,11 +290,12 @@ class CollectiveOperations(CommunicatorCore):
         parts = self._alltoall_parcels(buffers, layout, f"reduce_scatter({op})")
         reduced = []
         for index, dtype in enumerate(layout.dtypes):
-            total = parts[0].buffers[index]
+            total = left_to_right(
+                [part.buffers[index] for part in parts],
+                partial(_combined, op, dtype=dtype),
+            )
             if len(parts) == 1:
                 (total,) = own((total,))
-            for part in parts[1:]:
-                total = _combined(op, total, part.buffers[index], dtype)
             reduced.append(_divided(total, self.size, dtype) if op == "mean" else total)
         return tuple(reduced)
 
@@ -329,6 +340,11 @@ class CollectiveOperations(CommunicatorCore):
         if cuts is None:
             cuts = [_rounds.blocks(buffer.shape[-1], self.size) for buffer in buffers]
         return zip(*(rounds(rank, self.size, one) for one in cuts), strict=True)
+
+
+def left_to_right(values: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    """Reduce one value for each rank in the order of a ``reduce_scatter``, which is this one."""
+    return reduce(combine, values)
 
 
 def _place(

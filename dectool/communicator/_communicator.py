@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dectool.communicator._hierarchical import HierarchicalOperations
+from dectool.communicator._fused import FusedOperations
+from dectool.communicator._one_sided import OneSidedOperations
 
 
-class Communicator(HierarchicalOperations):
+class Communicator(OneSidedOperations, FusedOperations):
     """What a rank sees of the others; a program is a plain function of one.
 
     The blocking calls are those of MPI. Any array goes in (NumPy, PyTorch) and the same kind comes

@@ -6,11 +6,14 @@ import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dectool.communicator._coded import Coded, coded_payload, encode, is_payload
+from dectool.communicator._coded import Coded, is_payload
+from dectool.communicator._encode import coded_payload, encode, encode_nothing, encode_rows
 from dectool.communicator._parcel import (
     Buffer,
     Layout,
     Parcel,
+    dense,
+    empty_row,
     own,
     row_bytes,
     same_layout,
@@ -34,7 +37,8 @@ class CompressedOperations(NeighborPlans):
     ) -> Any:
         """Compress ``x`` for an operation that takes a payload; nothing is sent.
 
-        Each rank's whole array is one vector, and of a container all arrays of one dtype are.
+        Each rank's whole array is one vector, and of a container all arrays of one dtype are, or
+        with :class:`dectool.compression.PerTensor` each array.
 
         Args:
             x: An array or a container of arrays.
@@ -64,6 +68,11 @@ class CompressedOperations(NeighborPlans):
 
     # -- how ranks that exchange messages do it ------------------------------------------------
 
+    @property
+    def _waits_for_each(self) -> bool:
+        """Whether averages of several buckets are faster one after the other."""
+        return False
+
     def _coded(
         self,
         x: Any,
@@ -81,7 +90,7 @@ class CompressedOperations(NeighborPlans):
                 )
             coded = x if isinstance(x, Coded) else coded_payload(x, self._lead_shape, operation)
             return coded, coded.decompressed()
-        buffers, layout = self._pack(x)
+        buffers, layout = dense(*self._pack(x))
         layout.require_averageable(operation)
         rng = self.rng(purpose, number)
         coded = encode(buffers, layout, compressor, rng, self._lead_shape, operation)
@@ -138,6 +147,36 @@ class CompressedOperations(NeighborPlans):
 
         return Request(self, [self._expect(source, channel) for source in plan.sources], gather)
 
+    def _start_coded_alltoall(
+        self, buffers: tuple[Buffer, ...], layout: Layout, compressor: Any, plan: Any
+    ) -> Request[Any]:
+        operation = "neighbor_alltoall"
+        self._check_edges(buffers, len(plan.destinations), "out-neighbors")
+        coded = encode_rows(buffers, layout, compressor, self.rng("compression"), operation)
+        self._spend("compress", len(plan.destinations) * row_bytes(buffers))
+        channel, number = self._numbered(operation)
+        for index, dest in enumerate(plan.destinations):
+            assert coded is not None
+            one = coded.row(index)
+            self._post(Parcel(one.wire, one.wire_layout, number), dest, channel)
+        likes = tuple(empty_row(buffer) for buffer in buffers)
+        mine = encode_nothing(likes, layout, compressor)
+        parcel = Parcel(mine.wire, mine.wire_layout, number)
+
+        def gather(parcels: Sequence[Parcel]) -> Any:
+            for source, other in zip(plan.sources, parcels, strict=True):
+                self._check_agreement(parcel, other, source)
+            received = [mine.received(other.buffers, ()) for other in parcels]
+            self._spend("decompress", len(received) * row_bytes(likes))
+            edges = [stack([row[k] for row in received], like) for k, like in enumerate(likes)]
+            return unpack(edges, layout, (len(received),))
+
+        return Request(self, [self._expect(source, channel) for source in plan.sources], gather)
+
+    @abc.abstractmethod
+    def _check_edges(self, buffers: Sequence[Buffer], edges: int, meaning: str) -> None:
+        """Refuse arrays that have not one row for each edge."""
+
     def _edges(self, edges: Sequence[Buffer], layout: Layout) -> Any:
         """Return an edge array of a container."""
         return unpack(edges, layout, (edges[0].shape[0],))
@@ -154,11 +193,20 @@ class CompressedOperations(NeighborPlans):
             )
 
     @abc.abstractmethod
-    def _mix(
+    def _mixed(
         self,
         buffers: tuple[Buffer, ...],
         layout: Layout,
         plan: NeighborPlan,
         mine: tuple[Buffer, ...] | None,
+    ) -> list[Buffer]:
+        """Return the weighted sums of edge arrays and one's own buffers."""
+
+    def _mix(
+        self,
+        buffers: tuple[Buffer, ...],
+        layout: Layout,
+        plan: Any,
+        mine: tuple[Buffer, ...] | None,
     ) -> Any:
-        """Return the weighted sum of edge arrays and one's own buffers, as a container."""
+        return unpack(self._mixed(buffers, layout, plan, mine), layout, self._lead_shape)

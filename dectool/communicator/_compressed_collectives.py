@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from dectool.communicator import _rounds
-from dectool.communicator._arrays import Leaf, Phantom
-from dectool.communicator._coded import Coded, encode, template
+from dectool.communicator._arrays import Phantom
+from dectool.communicator._buckets import Buckets
+from dectool.communicator._coded import Coded
 from dectool.communicator._collectives import CollectiveOperations
+from dectool.communicator._encode import checked_compressor, encode, template
+from dectool.communicator._layout import share_layout
 from dectool.communicator._parcel import (
     Buffer,
     Layout,
     Parcel,
     average,
+    dense,
     join,
     own,
     row_bytes,
@@ -33,21 +37,35 @@ class CompressedCollectives(CollectiveOperations):
     """The collective part of a communicator, with operations that may compress what is sent."""
 
     def iallreduce(
-        self, x: Any, op: str = "mean", algorithm: str = "auto", *, compressor: Any = None
+        self,
+        x: Any,
+        op: str = "mean",
+        algorithm: str = "auto",
+        *,
+        compressor: Any = None,
+        number: int | None = None,
     ) -> Request[Any]:
         """Start an :meth:`allreduce`."""
+        if type(x) is Buckets:
+            return x.start(self.iallreduce, op, algorithm, compressor=compressor, number=number)
         if compressor is None:
             return super().iallreduce(x, op, algorithm)
         buffers, layout = self._compressible(x, op, algorithm)
         buffers = own(buffers)
-        number = self._next_sequence(ALLREDUCE)
+        calls = self._calls(number)
         return self._in_background(
-            lambda comm: comm._coded_allreduce(buffers, layout, op, compressor, number),
+            lambda comm: comm._coded_allreduce(buffers, layout, op, compressor, calls),
             lambda reduced: unpack(reduced, layout, self._lead_shape),
         )
 
     def allreduce(
-        self, x: Any, op: str = "mean", algorithm: str = "auto", *, compressor: Any = None
+        self,
+        x: Any,
+        op: str = "mean",
+        algorithm: str = "auto",
+        *,
+        compressor: Any = None,
+        number: int | None = None,
     ) -> Any:
         """Reduce over all ranks, element by element; every rank gets the result.
 
@@ -65,6 +83,9 @@ class CompressedCollectives(CollectiveOperations):
                 then Rabenseifner for a power of two and the ring otherwise). A compressor has
                 its own.
             compressor: A :class:`dectool.compression.Compressor` for what is sent.
+            number: Of which of the rank's generators a compressor draws; see :meth:`rng`. Unless
+                given, how many calls with a compressor there were before, which a resumed run
+                begins to count anew.
 
         Returns:
             Like ``x``; the same bits on every rank. Backends agree to rounding.
@@ -79,19 +100,23 @@ class CompressedCollectives(CollectiveOperations):
             >>> dectool.run(lambda comm: comm.allreduce(float(comm.rank)), n=4).values
             [1.5, 1.5, 1.5, 1.5]
         """
+        if type(x) is Buckets:
+            return x.each(self.allreduce, op, algorithm, compressor=compressor, number=number)
         if compressor is None:
             return super().allreduce(x, op, algorithm)
         buffers, layout = self._compressible(x, op, algorithm)
-        number = self._next_sequence(ALLREDUCE)
-        reduced = self._coded_allreduce(buffers, layout, op, compressor, number)
+        calls = self._calls(number)
+        reduced = self._coded_allreduce(buffers, layout, op, compressor, calls)
         return unpack(reduced, layout, self._lead_shape)
 
     def ibroadcast(self, x: Any, root: int = 0, *, compressor: Any = None) -> Request[Any]:
         """Start a :meth:`broadcast`."""
+        if type(x) is Buckets:
+            return x.start(self.ibroadcast, root, compressor=compressor)
         if compressor is None:
             return super().ibroadcast(x, root)
         root = self._check_peer(root, "root")
-        buffers, layout = self._pack(x)
+        buffers, layout = dense(*self._pack(x))
         buffers = own(buffers)
         number = self._next_sequence(BROADCAST)
         return self._in_background(
@@ -115,10 +140,12 @@ class CompressedCollectives(CollectiveOperations):
             ArgumentError: ``root`` is no rank.
             ContractError: Ranks hold arrays of other shapes or dtypes.
         """
+        if type(x) is Buckets:
+            return x.each(self.broadcast, root, compressor=compressor)
         if compressor is None:
             return super().broadcast(x, root)
         root = self._check_peer(root, "root")
-        buffers, layout = self._pack(x)
+        buffers, layout = dense(*self._pack(x))
         number = self._next_sequence(BROADCAST)
         data = self._coded_broadcast(buffers, layout, root, compressor, number)
         return unpack(data, layout, self._lead_shape)
@@ -133,12 +160,23 @@ class CompressedCollectives(CollectiveOperations):
             )
         buffers, layout = self._allreduce_arguments(x, op, algorithm)
         layout.require_averageable("allreduce with a compressor")
-        return buffers, layout
+        return dense(buffers, layout)
+
+    def _calls(self, number: int | None) -> tuple[int, int]:
+        """Return the number of this call, and that of the generator that it draws from."""
+        count = self._next_sequence(ALLREDUCE)
+        return count, count if number is None else number
 
     def _coded_allreduce(
-        self, buffers: Sequence[Buffer], layout: Layout, op: str, compressor: Any, number: int
+        self,
+        buffers: Sequence[Buffer],
+        layout: Layout,
+        op: str,
+        compressor: Any,
+        calls: tuple[int, int],
     ) -> tuple[Buffer, ...]:
-        rng = self.rng(ALLREDUCE, number)
+        number, draws = calls
+        rng = self.rng(ALLREDUCE, draws)
         parts = compressed_blocks(buffers, layout, compressor, rng, self.size, ())
         self._spend("compress", row_bytes(buffers))
         received = self._trade_all(parts, "scatter", number)
@@ -205,17 +243,13 @@ def compressed_blocks(
     lead: tuple[int, ...],
 ) -> list[Coded]:
     """Return each rank's share of the buffers, compressed by itself."""
+    checked_compressor(compressor, "allreduce")
     cuts = [_rounds.blocks(buffer.shape[-1], size) for buffer in buffers]
     parts = []
     for rank in range(size):
-        shares = [
-            _columns(b, int(c[rank]), int(c[rank + 1])) for b, c in zip(buffers, cuts, strict=True)
-        ]
-        leaves = tuple(
-            Leaf("meta" if isinstance(share, Phantom) else "numpy", dtype, (share.shape[-1],))
-            for share, dtype in zip(shares, layout.dtypes, strict=True)
-        )
-        block = Layout(leaves, None if len(leaves) == 1 else (list, [None] * len(leaves), ()))
+        spans = [(int(cut[rank]), int(cut[rank + 1])) for cut in cuts]
+        shares = [_columns(buffer, *span) for buffer, span in zip(buffers, spans, strict=True)]
+        block = share_layout(layout, spans, compressor.per_tensor)
         parts.append(encode(shares, block, compressor, rng, lead, "allreduce"))
     return parts
 

@@ -7,13 +7,15 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from dectool.communicator._buckets import Buckets
+from dectool.communicator._missing import checked_policy
 from dectool.communicator._parcel import Buffer, Layout, Parcel, own, pack, unpack
 from dectool.communicator._request import Request
-from dectool.errors import ArgumentError, ArgumentTypeError, ContractError, UnsupportedOperation
+from dectool.errors import ArgumentError, ArgumentTypeError, ContractError
 
 if TYPE_CHECKING:
     from dectool.topology import Schedule, Topology
@@ -40,6 +42,7 @@ class CommunicatorCore(abc.ABC):
 
     _topology: Topology | None
     _schedule: Schedule | None
+    _missing: str = "error"
     _sequence: dict[str, int]
     _counters: dict[str, tuple[Channel, Iterator[int]]]
 
@@ -134,6 +137,58 @@ class CommunicatorCore(abc.ABC):
                 f"communicator has {self.size}; build it for {self.size}"
             )
         return topology
+
+    @property
+    def missing(self) -> str:
+        """What averages with neighbours do where a message was lost; may be set.
+
+        "error": raise :class:`dectool.errors.MessageLostError`; "renormalize": rescale the
+        weights of those present to the sum of all; "self": take one's own value in place of what
+        is missing. Messages are lost in simulations with ``faults`` alone.
+
+        Raises:
+            ArgumentError: It is set to something else.
+        """
+        return self._missing
+
+    @missing.setter
+    def missing(self, policy: str) -> None:
+        self._missing = checked_policy(policy)
+
+    @property
+    def restarts(self) -> int:
+        """How often this rank has crashed and come back; only a simulation with faults does it."""
+        return 0
+
+    def steps(self, stop: int, start: int = 0) -> Iterator[int]:
+        """Yield the numbers of steps from ``start`` to before ``stop``, for a loop over them.
+
+        It is ``range(start, stop)``, but where ranks come back after a crash, or come late: such
+        a rank goes on at the next step that nobody has begun, so that it meets its neighbours in
+        the operations of the same step.
+
+        Example:
+            >>> import numpy as np, dectool
+            >>> from dectool import sim, topology
+            >>> def program(comm):
+            ...     x = np.array([float(comm.rank)])
+            ...     for k in comm.steps(60):
+            ...         comm.elapse(0.1)
+            ...         x = comm.pair_gossip(comm.neighbor_allreduce(x), comm.rank ^ 1)
+            ...     return x
+            >>> crash = sim.Crash(rank=1, at=1.0, restart_after=0.5)
+            >>> result = dectool.run(program, backend="sim", topology=topology.ring(4),
+            ...                      faults=[crash], missing="self")
+            >>> values = np.ravel(result.values)
+            >>> bool(np.ptp(values) < 1e-12)
+            True
+        """
+        step = self._enter(start) if start < stop else stop
+        while step < stop:
+            yield step
+            step += 1
+            if step < stop:
+                self._enter(step)
 
     def per_rank(self, function: Callable[[int], Any]) -> Any:
         """Return ``function(rank)``: the way to make a value that differs between ranks.
@@ -251,6 +306,8 @@ class CommunicatorCore(abc.ABC):
         ``comm.isendrecv(x, (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size)``, which
         works on every backend. Without a source the result is ``None``.
         """
+        if type(x) is Buckets:
+            return x.start(self.isendrecv, dest, source, tag)
         if dest is not None and dest != -1:
             self.isend(x, dest, tag)
         if source is None or source == -1:
@@ -391,19 +448,6 @@ class CommunicatorCore(abc.ABC):
             raise ArgumentError(f"elapse(seconds={seconds}): seconds must be finite and at least 0")
         return value
 
-    # -- one-sided -----------------------------------------------------------------------------
-
-    def window(self, x: Any, name: str, topology: Topology | None = None) -> NoReturn:
-        """One-sided windows; no backend offers them yet.
-
-        Raises:
-            UnsupportedOperation: Always, for now.
-        """
-        raise UnsupportedOperation(
-            f"window({name!r}): no backend has one-sided windows yet; "
-            "use neighbor_allreduce or pair_gossip"
-        )
-
     # -- recording -----------------------------------------------------------------------------
 
     @abc.abstractmethod
@@ -413,6 +457,13 @@ class CommunicatorCore(abc.ABC):
         Neither clocks nor counters move, and a simulated rank waits for no other. The run ends,
         without an error, when the observer says so.
         """
+
+    def _enter(self, step: int) -> int:
+        """Begin a step; return it, or where a rank has come back, the one to go on at.
+
+        A backend that loses ranks overrides it, so that neighbours meet in the same step.
+        """
+        return step
 
 
 class Observation:

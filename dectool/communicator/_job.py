@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dectool.communicator._core import Observation
+from dectool.fault_report import FaultReport
 
 
 class Observer(Protocol):
@@ -41,6 +42,9 @@ class Settings(NamedTuple):
         stall_timeout: Real seconds of waiting after which a rank reports whom it waits for.
         timeout: Real seconds of waiting after which that is an error.
         env: Further environment variables of the processes.
+        faults: What goes wrong in a simulation.
+        detection: Seconds after which a simulated rank notices that nothing comes.
+        missing: What neighbour averages do about lost messages.
     """
 
     size: int
@@ -55,6 +59,9 @@ class Settings(NamedTuple):
     stall_timeout: float = 30.0
     timeout: float = 300.0
     env: Mapping[str, str] = {}
+    faults: Sequence[Any] = ()
+    detection: float = 0.01
+    missing: str = "error"
 
 
 class Outcome(NamedTuple):
@@ -68,6 +75,7 @@ class Outcome(NamedTuple):
         trace: Spans and messages, or ``None``.
         unreceived: (source, destination, channel) of each message that nobody received.
         observer: The observer, with what it has taken.
+        faults: The report of what went wrong, or ``None`` where nothing was to.
     """
 
     values: Sequence[Any]
@@ -77,3 +85,4 @@ class Outcome(NamedTuple):
     trace: Any
     unreceived: Sequence[tuple[int, int, Any]]
     observer: Observer | None
+    faults: FaultReport | None = None

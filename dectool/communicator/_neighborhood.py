@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from dectool.communicator._buckets import Buckets
 from dectool.communicator._coded import is_payload
 from dectool.communicator._compressed import CompressedOperations
 from dectool.communicator._core import Channel
+from dectool.communicator._missing import checked_policy
 from dectool.communicator._parcel import (
     Buffer,
     Layout,
     Parcel,
     Phantom,
     average,
+    dense,
+    empty_row,
     own,
     pack,
     row,
@@ -42,9 +44,22 @@ class NeighborhoodOperations(CompressedOperations):
         src_weights: Any = None,
         dst_weights: Any = None,
         compressor: Any = None,
+        missing: str | None = None,
     ) -> Request[Any]:
         """Start a :meth:`neighbor_allreduce`; the result is there after ``wait()``."""
+        if type(x) is Buckets:
+            return x.start(
+                self.ineighbor_allreduce,
+                topology,
+                self_weight=self_weight,
+                src_weights=src_weights,
+                dst_weights=dst_weights,
+                compressor=compressor,
+                missing=missing,
+            )
         plan = self._plan(topology, self_weight, src_weights, dst_weights)
+        if missing is not None:
+            plan = self._tolerating(plan, missing)
         if compressor is not None or is_payload(x):
             return self._start_coded_allreduce(x, compressor, plan)
         buffers, layout = self._pack(x)
@@ -61,6 +76,7 @@ class NeighborhoodOperations(CompressedOperations):
         src_weights: Any = None,
         dst_weights: Any = None,
         compressor: Any = None,
+        missing: str | None = None,
     ) -> Any:
         r"""Return the weighted average over the in-neighbours: row ``rank`` of :math:`W X`.
 
@@ -84,6 +100,8 @@ class NeighborhoodOperations(CompressedOperations):
                 sequence of destinations; default: the out-neighbours in ``topology``.
                 With ``"stacked"`` these three are sequences with one entry per rank.
             compressor: A :class:`dectool.compression.Compressor` for what is sent.
+            missing: What to do where a message was lost, "error", "renormalize" or "self";
+                default ``comm.missing``. What is compressed is always an error.
 
         Returns:
             A new array or container like ``x``.
@@ -92,6 +110,7 @@ class NeighborhoodOperations(CompressedOperations):
             ArgumentError: ``dst_weights`` scale what is compressed.
             ArgumentTypeError: ``x`` holds integers or bools; cast them first.
             ContractError: Neighbours hold other shapes or dtypes, or are at another operation.
+            MessageLostError: A message was lost, and ``missing`` is "error".
 
         Example:
             >>> import numpy as np, dectool
@@ -102,7 +121,15 @@ class NeighborhoodOperations(CompressedOperations):
             >>> [round(float(v[0]), 12) for v in result.values]
             [1.0, 3.0, 5.0]
         """
+        if type(x) is Buckets:
+            given = {"self_weight": self_weight, "src_weights": src_weights}
+            given |= {"dst_weights": dst_weights, "compressor": compressor, "missing": missing}
+            if len(x) == 1 or self._waits_for_each:
+                return x.each(self.neighbor_allreduce, topology, **given)
+            return x.start(self.ineighbor_allreduce, topology, **given).wait()
         plan = self._plan(topology, self_weight, src_weights, dst_weights)
+        if missing is not None:
+            plan = self._tolerating(plan, missing)
         if compressor is not None or is_payload(x):
             return self._start_coded_allreduce(x, compressor, plan).wait()
         buffers, layout = self._pack(x)
@@ -111,20 +138,42 @@ class NeighborhoodOperations(CompressedOperations):
         return self._neighbor_allreduce(buffers, layout, plan)
 
     def ineighbor_allgather(
-        self, x: Any, topology: Topology | None = None, *, compressor: Any = None
+        self,
+        x: Any,
+        topology: Topology | None = None,
+        *,
+        compressor: Any = None,
+        missing: Any = None,
     ) -> Request[Any]:
         """Start a :meth:`neighbor_allgather`."""
+        if type(x) is Buckets:
+            return x.start(
+                self.ineighbor_allgather, topology, compressor=compressor, missing=missing
+            )
         plan = self._plan(topology, None, None, None)
+        if isinstance(missing, str):
+            plan = self._tolerating(plan, missing)
         if compressor is not None or is_payload(x):
             coded, _ = self._coded(x, compressor, "neighbor_allgather")
             return self._start_coded_exchange(
                 coded, plan, "neighbor_allgather", lambda edges: self._edges(edges, coded.layout)
             )
         buffers, layout = self._pack(x)
+        if missing is not None and not isinstance(missing, str):
+            rows, row_layout = pack(missing, 1)
+            same_layout(layout, row_layout, "neighbor_allgather: x and the rows of missing")
+            if isinstance(plan, NeighborPlan):
+                self._check_edges(rows, len(plan.sources), "in-neighbors")
+            plan = self._tolerating(plan, rows)
         return self._start_neighbor_allgather(buffers, layout, plan)
 
     def neighbor_allgather(
-        self, x: Any, topology: Topology | None = None, *, compressor: Any = None
+        self,
+        x: Any,
+        topology: Topology | None = None,
+        *,
+        compressor: Any = None,
+        missing: Any = None,
     ) -> Any:
         """Return what each in-neighbour holds: an edge array.
 
@@ -132,6 +181,10 @@ class NeighborhoodOperations(CompressedOperations):
             x: An array or a container of arrays; or a payload, as :meth:`compress` makes.
             topology: Default ``comm.topology``.
             compressor: For what is sent; received is what the payloads stand for.
+            missing: What to do where a message was lost: "error"; "self", for a row with this
+                rank's own value; or an edge array like the result, whose row is taken, such as
+                what came last time. Default ``comm.missing``, where "renormalize" is an error
+                too, as there are no weights.
 
         Returns:
             Like ``x``, each array with a new leading axis over this rank's in-neighbours in
@@ -139,32 +192,46 @@ class NeighborhoodOperations(CompressedOperations):
 
         Raises:
             ContractError: Neighbours hold other shapes or dtypes, or are at another operation.
+            MessageLostError: A message was lost, and ``missing`` does not say what to take.
         """
-        return self.ineighbor_allgather(x, topology, compressor=compressor).wait()
+        return self.ineighbor_allgather(x, topology, compressor=compressor, missing=missing).wait()
 
-    def ineighbor_alltoall(self, x: Any, topology: Topology | None = None) -> Request[Any]:
+    def ineighbor_alltoall(
+        self, x: Any, topology: Topology | None = None, *, compressor: Any = None
+    ) -> Request[Any]:
         """Start a :meth:`neighbor_alltoall`."""
+        if type(x) is Buckets:
+            return x.start(self.ineighbor_alltoall, topology, compressor=compressor)
         plan = self._plan(topology, None, None, None)
         buffers, layout = pack(x, 1)
+        if compressor is not None:
+            layout.require_averageable("neighbor_alltoall with a compressor")
+            return self._start_coded_alltoall(*dense(buffers, layout), compressor, plan)
         return self._start_neighbor_alltoall(buffers, layout, plan)
 
-    def neighbor_alltoall(self, x: Any, topology: Topology | None = None) -> Any:
+    def neighbor_alltoall(
+        self, x: Any, topology: Topology | None = None, *, compressor: Any = None
+    ) -> Any:
         """Send each out-neighbour its own row of ``x``; return what each in-neighbour sent here.
 
         Args:
             x: Arrays whose leading axis runs over the out-neighbours, ascending (stacked: over
                 all edges ordered by sender, then receiver).
             topology: Default ``comm.topology``.
+            compressor: For what is sent, each row by itself; received is what the payloads
+                stand for.
 
         Returns:
             Arrays whose leading axis runs over the in-neighbours, as in
             :meth:`neighbor_allgather`.
 
         Raises:
+            ArgumentError: The compressor needs a near vector to decompress.
             ContractError: The leading axis is not the number of out-neighbours, or neighbours
                 hold other arrays.
+            MessageLostError: A message was lost.
         """
-        return self.ineighbor_alltoall(x, topology).wait()
+        return self.ineighbor_alltoall(x, topology, compressor=compressor).wait()
 
     def mix(self, edges: Any, topology: Topology | None = None, own: Any = None) -> Any:
         r"""Reduce an edge array with the weights of the topology; nothing is sent.
@@ -202,14 +269,27 @@ class NeighborhoodOperations(CompressedOperations):
         peer_weight: float = 0.5,
         *,
         compressor: Any = None,
+        missing: str | None = None,
     ) -> Request[Any]:
         """Start a :meth:`pair_gossip`."""
+        if type(x) is Buckets:
+            return x.start(
+                self.ipair_gossip,
+                peer,
+                self_weight,
+                peer_weight,
+                compressor=compressor,
+                missing=missing,
+            )
         if compressor is not None or is_payload(x):
             plan = self._pair_plan(peer, self_weight, peer_weight)
             return self._start_coded_allreduce(x, compressor, plan, "pair_gossip")
         buffers, layout = self._pack(x)
         layout.require_averageable("pair_gossip")
-        return self._start_pair_gossip(buffers, layout, peer, (self_weight, peer_weight))
+        weights = (self_weight, peer_weight)
+        if missing is None:
+            return self._start_pair_gossip(buffers, layout, peer, weights)
+        return self._start_pair_gossip(buffers, layout, peer, weights, checked_policy(missing))
 
     def pair_gossip(
         self,
@@ -219,6 +299,7 @@ class NeighborhoodOperations(CompressedOperations):
         peer_weight: float = 0.5,
         *,
         compressor: Any = None,
+        missing: str | None = None,
     ) -> Any:
         r"""Return the weighted average of this rank's and one peer's values.
 
@@ -231,6 +312,9 @@ class NeighborhoodOperations(CompressedOperations):
             self_weight: Weight of ``x``.
             peer_weight: Weight of the peer's value.
             compressor: For what is sent, as in :meth:`neighbor_allreduce`.
+            missing: What to do where the peer's value was lost: "error", or "self" or
+                "renormalize" to get ``x`` back unchanged; default ``comm.missing``. The peer
+                does not know: the sum of the two is kept only if both messages are lost.
 
         Returns:
             A new array or container like ``x``.
@@ -239,8 +323,11 @@ class NeighborhoodOperations(CompressedOperations):
             ArgumentError: ``peer`` is no rank, or a weight is not finite.
             ArgumentTypeError: ``x`` holds integers or bools.
             ContractError: The peer holds other shapes or dtypes.
+            MessageLostError: The peer's value was lost, and ``missing`` is "error".
         """
-        return self.ipair_gossip(x, peer, self_weight, peer_weight, compressor=compressor).wait()
+        return self.ipair_gossip(
+            x, peer, self_weight, peer_weight, compressor=compressor, missing=missing
+        ).wait()
 
     # -- how ranks that exchange messages do it ------------------------------------------------
 
@@ -319,7 +406,8 @@ class NeighborhoodOperations(CompressedOperations):
             return NeighborPlan((), (), (1.0,), 0)
         other = self._check_peer(peer, "peer")
         pair = (mine, theirs) if self.rank < other else (theirs, mine)
-        return NeighborPlan((other,), (other,), pair, 0 if self.rank < other else 1)
+        place = 0 if self.rank < other else 1
+        return NeighborPlan((other,), (other,), pair, place, pair=True)
 
     def _start_neighbor_allgather(
         self, buffers: tuple[Buffer, ...], layout: Layout, plan: NeighborPlan
@@ -352,7 +440,7 @@ class NeighborhoodOperations(CompressedOperations):
             rows = tuple(row(buffer, position) for buffer in buffers)
             self._post(self._owned(rows, layout, sequence), dest, channel)
         pending = [self._expect(source, channel) for source in plan.sources]
-        likes = tuple(_row_like(buffer) for buffer in buffers)
+        likes = tuple(empty_row(buffer) for buffer in buffers)
 
         def finish(parcels: Sequence[Parcel]) -> Any:
             return self._edge_array(Parcel(likes, layout, sequence), parcels, layout, plan)
@@ -367,28 +455,33 @@ class NeighborhoodOperations(CompressedOperations):
                     f"{buffer.shape[0]} was given; it must have one row for each"
                 )
 
-    def _mix(
+    def _mixed(
         self,
         buffers: tuple[Buffer, ...],
         layout: Layout,
         plan: NeighborPlan,
         mine: tuple[Buffer, ...] | None,
-    ) -> Any:
+    ) -> list[Buffer]:
         self._check_edges(buffers, len(plan.sources), "in-neighbors")
         weights = list(plan.weights)
         if plan.place is not None and mine is None:
             del weights[plan.place]
         mixed = []
-        for index, ((dtype, _), buffer) in enumerate(zip(layout.groups, buffers, strict=True)):
+        for index, (dtype, buffer) in enumerate(zip(layout.dtypes, buffers, strict=True)):
             rows = [row(buffer, position) for position in range(buffer.shape[0])]
             if plan.place is not None and mine is not None:
                 rows.insert(plan.place, mine[index])
             mixed.append(
                 average(weights, rows, dtype)
                 if rows
-                else average((0.0,), (_row_like(buffer),), dtype)
+                else average((0.0,), (empty_row(buffer),), dtype)
             )
-        return unpack(mixed, layout)
+        return mixed
+
+    def _pair_channel(self, peer: int) -> Channel:
+        """Return what the next messages of two ranks are matched by."""
+        del peer
+        return (*self._context, "pair_gossip")
 
     def _start_pair_gossip(
         self,
@@ -396,12 +489,15 @@ class NeighborhoodOperations(CompressedOperations):
         layout: Layout,
         peer: Any,
         weights: tuple[float, float],
+        missing: str | None = None,
     ) -> Request[Any]:
         plan = self._pair_plan(peer, *weights)
+        if missing is not None:
+            plan = self._tolerating(plan, missing)
         parcel = self._owned(buffers, layout)
         if not plan.sources:
             return Request(self, (), lambda parcels: unpack(parcel.buffers, layout))
-        channel = (*self._context, "pair_gossip")
+        channel = self._pair_channel(plan.destinations[0])
         self._post(parcel, plan.destinations[0], channel)
 
         def finish(parcels: Sequence[Parcel]) -> Any:
@@ -420,10 +516,3 @@ def _scaled(parcel: Parcel, factor: float, layout: Layout | None) -> Parcel:
         layout,
         parcel.sequence,
     )
-
-
-def _row_like(buffer: Buffer) -> Buffer:
-    """Return a zero row of a buffer of shape (rows, elements)."""
-    if isinstance(buffer, Phantom):
-        return row(buffer, 0)
-    return np.zeros(buffer.shape[1:], buffer.dtype)

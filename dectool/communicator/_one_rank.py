@@ -39,6 +39,7 @@ class OneRankCommunicator(Communicator):
         self._counters = {}
         self._groups = {}
         self._plans = {}
+        self._windows = {}
 
     @property
     def rank(self) -> int:

@@ -2,104 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from dectool.communicator import _tree
 from dectool.communicator._arrays import (
     BFLOAT16,
     Buffer as Buffer,
     Leaf,
     Phantom as Phantom,
     close_array,
+    columns,
     is_array,
     open_array,
 )
-from dectool.errors import ArgumentTypeError, ContractError
+from dectool.communicator._bucket import Bucket, bucket_of, dense_layout
+from dectool.communicator._layout import Layout as Layout, same_layout as same_layout
 from dectool.kernels import weighted_sum
-
-_Path = tuple[Any, ...]
-
-
-class Layout:
-    """Where each array of a container lies in the buffers of its parcel.
-
-    Two ranks agree on an operation exactly when the ``signature`` of their layouts is equal: the
-    same structure, shapes and dtypes; the libraries may differ, but a meta tensor has no data
-    that the others could use.
-
-    Attributes:
-        leaves: What each array was.
-        structure: The container, or ``None`` for a single array.
-        groups: The dtype of each buffer and which leaves lie in it.
-        dtypes: The dtype of each buffer.
-        averageable: Whether no leaf has an integer or bool dtype.
-        numpy_shape: Shape of a single NumPy array, which needs no more than that to be rebuilt;
-            ``None`` for anything else.
-        code: What the bytes of compressed arrays stand for, in words, and the signature of that;
-            ``None`` for arrays as they are.
-    """
-
-    __slots__ = (
-        "averageable",
-        "code",
-        "dtypes",
-        "groups",
-        "leaves",
-        "numpy_shape",
-        "signature",
-        "structure",
-    )
-
-    def __init__(
-        self, leaves: tuple[Leaf, ...], structure: Any, code: tuple[str, Any] | None = None
-    ) -> None:
-        self.leaves: Final = leaves
-        self.structure: Final = structure
-        self.code: Final = code
-        groups: dict[tuple[str, bool], list[int]] = {}
-        for index, leaf in enumerate(leaves):
-            groups.setdefault((leaf.dtype, _is_meta(leaf)), []).append(index)
-        self.groups: Final = tuple((key[0], tuple(members)) for key, members in groups.items())
-        self.dtypes: Final = tuple(dtype for dtype, _ in self.groups)
-        self.averageable: Final = not any("int" in d or d == "bool" for d, _ in groups)
-        self.signature: Final[tuple[Any, ...]] = code or (
-            _shape_of(structure),
-            tuple((leaf.dtype, leaf.shape, _is_meta(leaf)) for leaf in leaves),
-        )
-        plain = structure is None and leaves[0].origin == "numpy" and leaves[0].dtype != BFLOAT16
-        self.numpy_shape: Final = leaves[0].shape if plain else None
-
-    def require_averageable(self, operation: str) -> None:
-        """Refuse integers and bools, whose averages would be rounded or lost.
-
-        Raises:
-            ArgumentTypeError: A leaf has an integer or bool dtype.
-        """
-        if not self.averageable:
-            dtype = next(d for d, _ in self.groups if "int" in d or d == "bool")
-            raise ArgumentTypeError(
-                f"{operation} averages, and the average of {dtype} values is no {dtype}; "
-                "cast first, for example x.astype('float64') or x.double()"
-            )
-
-    def __str__(self) -> str:
-        if self.code is not None:
-            return self.code[0]
-        parts = [
-            f"{'meta ' if _is_meta(leaf) else ''}{leaf.dtype}{list(leaf.shape)}"
-            for leaf in self.leaves[:6]
-        ]
-        if len(self.leaves) > 6:
-            parts.append(f"... ({len(self.leaves)} arrays)")
-        text = ", ".join(parts)
-        return text if self.structure is None else f"{_shape_of(self.structure)} of {text}"
-
-
-def _is_meta(leaf: Leaf) -> bool:
-    return leaf.origin == "meta"
-
 
 _SINGLE: dict[Leaf, Layout] = {}
 
@@ -120,10 +41,11 @@ _FAST: dict[tuple[np.dtype[Any], tuple[int, ...], int], Layout] = {}
 def pack(x: Any, lead: int = 0) -> tuple[tuple[Buffer, ...], Layout]:
     """Flatten ``x`` into one buffer per dtype.
 
-    A single array is not copied where its memory order allows; the arrays of a container are.
+    A single array is not copied where its memory order allows, a bucket never is; the arrays of a
+    container are.
 
     Args:
-        x: An array, or nested lists, tuples and dicts of arrays.
+        x: An array, a bucket, or nested lists, tuples and dicts of arrays.
         lead: Leading axes to keep: 0, or 1 for the rank axis of the stacked backend.
 
     Returns:
@@ -146,10 +68,24 @@ def pack(x: Any, lead: int = 0) -> tuple[tuple[Buffer, ...], Layout]:
     if is_array(x):
         buffer, leaf = open_array(x, lead)
         return (buffer,), _single(leaf)
+    if isinstance(x, Bucket):
+        return (x.opened(lead),), x.layout
     leaves: list[tuple[Buffer, Leaf]] = []
-    structure = _flatten(x, leaves, lead)
+    structure = _tree.flatten(x, leaves, lead)
     layout = Layout(tuple(leaf for _, leaf in leaves), structure)
-    return tuple(_join([leaves[i][0] for i in members]) for _, members in layout.groups), layout
+    return tuple(_join([leaves[i][0] for i in group.members]) for group in layout.groups), layout
+
+
+def dense(buffers: tuple[Buffer, ...], layout: Layout) -> tuple[tuple[Buffer, ...], Layout]:
+    """Return a bucket without what lies between its arrays, which ``unpack`` puts back."""
+    if not layout.padded:
+        return buffers, layout
+    (group,) = layout.groups
+    pieces = [
+        columns(buffers[0], start, start + count)
+        for start, count in zip(group.starts, group.counts, strict=True)
+    ]
+    return (_join(pieces),), dense_layout(layout)
 
 
 def _join(buffers: Sequence[Buffer]) -> Buffer:
@@ -165,7 +101,6 @@ def unpack(
     buffers: Sequence[Buffer],
     layout: Layout,
     lead_shape: tuple[int, ...] = (),
-    reshape: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None,
 ) -> Any:
     """Rebuild the container that :func:`pack` flattened; the inverse of it.
 
@@ -173,73 +108,22 @@ def unpack(
         buffers: One per dtype of the layout, each of shape (*lead_shape, elements).
         layout: Where each array lies.
         lead_shape: Axes in front of each leaf's shape.
-        reshape: Maps the shape that each leaf had to the one it gets; the number of elements
-            behind the lead axes must stay.
     """
-    if layout.numpy_shape is not None and reshape is None:
+    if layout.numpy_shape is not None:
         only: Any = buffers[0]
         if len(layout.numpy_shape) == 1:
             return only
         return only.reshape((*lead_shape, *layout.numpy_shape))
+    if layout.align:
+        return bucket_of(buffers[0], layout)
     pieces: list[Any] = [None] * len(layout.leaves)
-    for buffer, (_, members) in zip(buffers, layout.groups, strict=True):
-        start = 0
-        for index in members:
-            leaf = layout.leaves[index]
-            if reshape is not None:
-                leaf = leaf._replace(shape=reshape(leaf.shape))
-            if len(members) == 1:
-                piece = buffer
-            else:
-                count = 1
-                for extent in leaf.shape:
-                    count *= extent
-                piece = _slice_last(buffer, start, start + count)
-                start += count
-            pieces[index] = close_array(piece, leaf, lead_shape)
-    return pieces[0] if layout.structure is None else _unflatten(layout.structure, iter(pieces))
-
-
-def _slice_last(buffer: Buffer, start: int, stop: int) -> Buffer:
-    if isinstance(buffer, Phantom):
-        return Phantom((*buffer.shape[:-1], stop - start), buffer.itemsize)
-    return buffer[..., start:stop]
-
-
-def _flatten(x: Any, leaves: list[tuple[Buffer, Leaf]], lead: int) -> Any:
-    if is_array(x):
-        leaves.append(open_array(x, lead))
-        return None
-    if isinstance(x, dict):
-        # Sorted, so that ranks which filled their dicts in another order still agree.
-        children = {key: _flatten(x[key], leaves, lead) for key in sorted(x, key=repr)}
-        return (dict, children, tuple(x))
-    if isinstance(x, (list, tuple)):
-        return (type(x), [_flatten(item, leaves, lead) for item in x], ())
-    open_array(x, lead)
-    raise ArgumentTypeError(f"cannot send a {type(x).__name__}")
-
-
-def _unflatten(structure: Any, pieces: Any) -> Any:
-    if structure is None:
-        return next(pieces)
-    kind, children, order = structure
-    if kind is dict:
-        rebuilt = {key: _unflatten(child, pieces) for key, child in children.items()}
-        return {key: rebuilt[key] for key in order}
-    items = [_unflatten(child, pieces) for child in children]
-    return kind(*items) if hasattr(kind, "_fields") else kind(items)
-
-
-def _shape_of(structure: Any) -> Any:
-    """Return the hashable form of a structure, in which named tuples and tuples are alike."""
-    if structure is None:
-        return None
-    kind, children, _ = structure
-    if kind is dict:
-        return ("dict", *((key, _shape_of(child)) for key, child in children.items()))
-    name = "list" if issubclass(kind, list) else "tuple"
-    return (name, *(_shape_of(child) for child in children))
+    for buffer, group in zip(buffers, layout.groups, strict=True):
+        for index, start, count in zip(group.members, group.starts, group.counts, strict=True):
+            piece = buffer if len(group.members) == 1 else columns(buffer, start, start + count)
+            pieces[index] = close_array(piece, layout.leaves[index], lead_shape)
+    if layout.structure is None:
+        return pieces[0]
+    return _tree.unflatten(layout.structure, iter(pieces))
 
 
 class Parcel:
@@ -301,6 +185,13 @@ def row(buffer: Buffer, index: int) -> Buffer:
     return buffer[index]  # type: ignore[no-any-return]
 
 
+def empty_row(buffer: Buffer) -> Buffer:
+    """Return a row of zeros of a buffer of shape (rows, elements)."""
+    if isinstance(buffer, Phantom):
+        return row(buffer, 0)
+    return np.zeros(buffer.shape[1:], buffer.dtype)
+
+
 def row_bytes(buffers: Sequence[Buffer]) -> int:
     """Return the bytes that one rank's elements of the buffers take."""
     if len(buffers) == 1:
@@ -311,16 +202,3 @@ def row_bytes(buffers: Sequence[Buffer]) -> int:
 def join(pieces: Sequence[Buffer]) -> Buffer:
     """Return flat buffers one after the other."""
     return _join(pieces)
-
-
-def same_layout(mine: Layout, other: Layout | None, who: str) -> None:
-    """Refuse layouts that do not agree.
-
-    Raises:
-        ContractError: Structures, shapes or dtypes differ.
-    """
-    if other is None or mine.signature != other.signature:
-        raise ContractError(
-            f"{who} hold different arrays: {mine} and {other}; "
-            "all that take part must pass the same shapes and dtypes"
-        )

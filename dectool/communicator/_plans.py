@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from dectool.communicator._core import CommunicatorCore
+from dectool.communicator._missing import checked_policy
 from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.topology import Topology
 
@@ -25,6 +26,9 @@ class NeighborPlan:
         factors: By what the value for each destination is scaled (or ``None``); empty where
             none is.
         route: Room for what a backend works out once for all calls with this plan.
+        missing: What is done about lost messages in place of ``comm.missing``: a policy, or for
+            an edge array the buffers to take rows from; ``None`` for ``comm.missing``.
+        pair: Whether this is an average of two ranks alone.
     """
 
     destinations: tuple[int, ...]
@@ -33,6 +37,8 @@ class NeighborPlan:
     place: int | None
     factors: tuple[float | None, ...] = ()
     route: Any = None
+    missing: Any = None
+    pair: bool = False
 
 
 class NeighborPlans(CommunicatorCore):
@@ -55,6 +61,19 @@ class NeighborPlans(CommunicatorCore):
             self._plans[id(chosen)] = (chosen, plan)
             return plan
         return self._given_plan(topology, self_weight, src_weights, dst_weights)
+
+    def _tolerating(self, plan: Any, missing: Any) -> Any:
+        """Return the plan with what is done about lost messages.
+
+        A backend that loses any overrides it; elsewhere plans stay as they are.
+
+        Args:
+            plan: What is sent and received.
+            missing: A policy, or buffers to take rows from.
+        """
+        if isinstance(missing, str):
+            checked_policy(missing)
+        return plan
 
     def _given_plan(
         self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any

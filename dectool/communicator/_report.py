@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from types import FrameType
 from typing import Any
 
 _ROOM = Path(__file__).resolve().parent
+_MANAGERS = contextlib.__file__
+"""Stands between a program and the operations that are context managers."""
 
 
 def describe_channel(channel: Sequence[Any]) -> str:
@@ -23,6 +26,9 @@ def describe_channel(channel: Sequence[Any]) -> str:
             return f"recv(tag={channel[position + 1]})"
         if part == "exchange":
             return f"exchange(tag={channel[position + 1]})"
+        if part == "window":
+            name, *what = channel[position + 1 :]
+            return f"{what[0] if what else 'an operation'} of window {name!r}"
     names = [part for part in channel if isinstance(part, str) and part != "world"]
     return names[-1] if names else "a message"
 
@@ -42,8 +48,9 @@ def source_line(frame: FrameType | None, backend: Path) -> str:
     """
     last = None
     for last in _frames(frame):
-        path = Path(last.f_code.co_filename)
-        if not any(inside in path.resolve().parents for inside in (_ROOM, backend)):
+        name = last.f_code.co_filename
+        within = Path(name).resolve().parents
+        if name != _MANAGERS and not any(inside in within for inside in (_ROOM, backend)):
             break
     if last is None:
         return "an unknown line"

@@ -68,3 +68,20 @@ class Request(Generic[T]):
     def result(self) -> T:
         """The result; waits for it if need be."""
         return self.wait()
+
+
+def together(
+    comm: CommunicatorCore, requests: Sequence[Request[Any]], finish: Callable[[list[Any]], T]
+) -> Request[T]:
+    """Return one request for several that nobody has waited for; ``finish`` gets their results."""
+    parts = [tuple(request._pending or ()) for request in requests]
+
+    def finished(contents: Sequence[Any]) -> T:
+        results, start = [], 0
+        for request, part in zip(requests, parts, strict=True):
+            assert request._finish is not None
+            results.append(request._finish(contents[start : start + len(part)]))
+            start += len(part)
+        return finish(results)
+
+    return Request(comm, [one for part in parts for one in part], finished)

@@ -16,6 +16,7 @@ from dectool.compression._minmax8 import MinMax8 as MinMax8
 from dectool.compression._moniqua import Moniqua as Moniqua
 from dectool.compression._natural import Natural as Natural
 from dectool.compression._payload import Payload as Payload
+from dectool.compression._pertensor import PerTensor as PerTensor
 from dectool.compression._qsgd import QSGD as QSGD
 from dectool.compression._randomk import RandomK as RandomK
 from dectool.compression._registry import COMPRESSORS as COMPRESSORS, get as get
@@ -41,6 +42,7 @@ COMPRESSORS.update(
     threshold=Threshold,
     lowrank=LowRank,
     moniqua=Moniqua,
+    pertensor=PerTensor,
     ef=ErrorFeedback,
     ef21=EF21,
     difference=Difference,
@@ -63,6 +65,7 @@ __all__ = [
     "Moniqua",
     "Natural",
     "Payload",
+    "PerTensor",
     "RandomK",
     "ScaledSign",
     "Sparsifier",

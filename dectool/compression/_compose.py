@@ -50,7 +50,7 @@ class Compose(Compressor):
                 f"Compose: {first!r} does not keep some of the numbers; begin with TopK, "
                 "RandomK or Threshold"
             )
-        if not isinstance(second, Compressor) or second.needs_reference:
+        if not isinstance(second, Compressor) or second.needs_reference or second.per_tensor:
             raise ArgumentTypeError(
                 f"Compose: {second!r} cannot compress the values that {self.first.name} "
                 "keeps; give a compressor such as QSGD(4)"

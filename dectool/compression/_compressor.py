@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,10 +43,12 @@ class Compressor(abc.ABC):
         fixed_size: Whether the size in bytes follows from the number of elements alone.
         uses_rng: Whether something is drawn at random.
         needs_reference: Whether ``decompress`` needs a vector that is near.
+        per_tensor: Whether each array of a container is a vector of its own.
         unbiased: Whether :math:`E\,C(x) = x` for every x.
     """
 
     needs_reference: ClassVar[bool] = False
+    per_tensor: ClassVar[bool] = False
 
     @property
     def fixed_size(self) -> bool:
@@ -211,6 +214,15 @@ class Compressor(abc.ABC):
                 "(a meta tensor) cannot tell; use a compressor of fixed size, such as topk"
             )
         return self._size(count, dtype) if count else 0
+
+    def payload_bytes(self, leaf: Leaf) -> int:
+        """Return the exact size of the payload of an array, by what it is."""
+        return self.wire_bytes(math.prod(leaf.shape), leaf.dtype)
+
+    def for_tensor(self, shape: tuple[int, ...]) -> Compressor:
+        """Return what :class:`PerTensor` compresses a tensor of this shape with."""
+        del shape
+        return self
 
     def check(self, payload: Payload) -> None:
         """Refuse bytes that this compressor cannot have made for such an array.

@@ -28,7 +28,8 @@ class LowRank(Compressor):
     :math:`Q_0` is the last Q, which makes the steps of an optimizer one power iteration.
 
     A flat x of d numbers is read by rows as a matrix of ``shape``, or else as one that is as
-    nearly square as can be, ceil(√d) wide, filled up with zeros.
+    nearly square as can be, ceil(√d) wide, filled up with zeros. :class:`PerTensor` gives each
+    tensor of two axes and more the matrix of its own rows.
 
     Wire, (rows + columns) r i bytes, little-endian, in the dtype of x, which has i bytes:
 
@@ -91,6 +92,12 @@ class LowRank(Compressor):
                 f"{self.shape[0] * self.shape[1]}; leave shape out, or pass lead=0 for a tensor"
             )
         return self.shape
+
+    def for_tensor(self, shape: tuple[int, ...]) -> LowRank:
+        """Return that for a matrix of as many rows as the first axis of a tensor has."""
+        if self.shape is not None or len(shape) < 2 or 0 in shape:
+            return self
+        return LowRank(self.rank, (shape[0], math.prod(shape[1:])))
 
     def rank_of(self, count: int) -> int:
         """Return the rank, at most the smaller side of the matrix."""

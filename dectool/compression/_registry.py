@@ -66,14 +66,14 @@ def _wraps(kind: type[Any]) -> bool:
     return dataclasses.fields(kind)[:1] != () and dataclasses.fields(kind)[0].name == "inner"
 
 
-def _wrapped(kind: type[Any], text: str, rest: str) -> StatefulCompressor:
+def _wrapped(kind: type[Any], text: str, rest: str) -> Compressor | StatefulCompressor:
     if not rest:
         raise ArgumentError(
             f"{text!r} wraps a compressor: write it behind, {text.strip(':')}:topk:1"
         )
     options, closing, inner = rest.partition("]") if rest.startswith("[") else ("", "", rest)
     given = _parameters(kind, text, options.removeprefix("["), skip=1) if closing else {}
-    made: StatefulCompressor = kind(inner=get(inner.removeprefix(":")), **given)
+    made: Compressor | StatefulCompressor = kind(inner=get(inner.removeprefix(":")), **given)
     return made
 
 

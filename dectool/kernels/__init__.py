@@ -32,6 +32,7 @@ from dectool.kernels._sums import (
 )
 from dectool.kernels._tiles import TILE as TILE, tiles as tiles
 from dectool.kernels._weighted_sum import (
+    add_scaled as add_scaled,
     combine as combine,
     divide as divide,
     scale as scale,
@@ -41,6 +42,7 @@ from dectool.kernels._weighted_sum import (
 
 __all__ = [
     "TILE",
+    "add_scaled",
     "at_least",
     "bfloat16_to_float32",
     "combine",

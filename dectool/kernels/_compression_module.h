@@ -46,6 +46,15 @@ static PyObject *dectool_done(Py_buffer *one, Py_buffer *two, int ok)
             PyEval_RestoreThread(state);                                                           \
     } while (0)
 
+/* The same with the form of a function for double, or that for float. */
+#define DECTOOL_TYPED(kind, bytes, function, ...)                                                  \
+    do {                                                                                           \
+        if ((kind) == DECTOOL_FLOAT64)                                                             \
+            DECTOOL_RUN_FREE(bytes, function##_float64(__VA_ARGS__));                              \
+        else                                                                                       \
+            DECTOOL_RUN_FREE(bytes, function##_float32(__VA_ARGS__));                              \
+    } while (0)
+
 PyDoc_STRVAR(minmax_encode_doc,
              "minmax_encode(kind, x, out, rows, count, block)\n--\n\n"
              "Write the chunks of float64 rows (kind 0) or float32 rows (others) to ``out``; the "
@@ -67,14 +76,8 @@ static PyObject *minmax_encode(PyObject *module, PyObject *args)
     else if (dectool_fits(rows, (Py_ssize_t)dectool_minmax_size((size_t)count, (size_t)block), 1,
                           &out)) {
         ok = 1;
-        if (kind == DECTOOL_FLOAT64)
-            DECTOOL_RUN_FREE(x.len, dectool_minmax_encode_float64(
-                                        (enum dectool_kind)kind, x.buf, out.buf, (size_t)rows,
-                                        (size_t)count, (size_t)block));
-        else
-            DECTOOL_RUN_FREE(x.len, dectool_minmax_encode_float32(
-                                        (enum dectool_kind)kind, x.buf, out.buf, (size_t)rows,
-                                        (size_t)count, (size_t)block));
+        DECTOOL_TYPED(kind, x.len, dectool_minmax_encode, kind, x.buf, out.buf, (size_t)rows,
+                      (size_t)count, (size_t)block);
     }
     return dectool_done(&x, &out, ok);
 }
@@ -95,6 +98,8 @@ static PyObject *minmax_decode(PyObject *module, PyObject *args)
         return NULL;
     double weight = given == Py_None ? 0.0 : PyFloat_AsDouble(given);
     float single = (float)weight;
+    const void *chosen = kind == DECTOOL_FLOAT64 ? (void *)&weight : (void *)&single;
+    const void *factor = given == Py_None ? NULL : chosen;
     size_t itemsize = kind == DECTOOL_FLOAT64 ? 8 : 4;
     if (PyErr_Occurred() || !dectool_known(kind, DECTOOL_KINDS) ||
         !dectool_fits(rows, count, itemsize, &out))
@@ -104,16 +109,8 @@ static PyObject *minmax_decode(PyObject *module, PyObject *args)
     else if (dectool_fits(rows, (Py_ssize_t)dectool_minmax_size((size_t)count, (size_t)block), 1,
                           &data)) {
         ok = 1;
-        if (kind == DECTOOL_FLOAT64)
-            DECTOOL_RUN_FREE(out.len, dectool_minmax_decode_float64(
-                                          (enum dectool_kind)kind, data.buf, out.buf, (size_t)rows,
-                                          (size_t)count, (size_t)block,
-                                          given == Py_None ? NULL : &weight));
-        else
-            DECTOOL_RUN_FREE(out.len, dectool_minmax_decode_float32(
-                                          (enum dectool_kind)kind, data.buf, out.buf, (size_t)rows,
-                                          (size_t)count, (size_t)block,
-                                          given == Py_None ? NULL : &single));
+        DECTOOL_TYPED(kind, out.len, dectool_minmax_decode, kind, data.buf, out.buf, (size_t)rows,
+                      (size_t)count, (size_t)block, factor);
     }
     return dectool_done(&data, &out, ok);
 }
@@ -142,14 +139,8 @@ static PyObject *sums(PyObject *module, PyObject *args)
             dectool_fits(rows, 1, sizeof(double), &totals) &&
             (!signs || dectool_fits(rows, (Py_ssize_t)stride, 1, &out))) {
             uint8_t *bits = signs ? (uint8_t *)out.buf + offset : NULL;
-            if (kind == DECTOOL_FLOAT64)
-                DECTOOL_RUN_FREE(x.len, ok = dectool_sums_float64(x.buf, units.buf, totals.buf,
-                                                                  (size_t)rows, (size_t)count,
-                                                                  square, bits, stride));
-            else
-                DECTOOL_RUN_FREE(x.len, ok = dectool_sums_float32(x.buf, units.buf, totals.buf,
-                                                                  (size_t)rows, (size_t)count,
-                                                                  square, bits, stride));
+            DECTOOL_TYPED(kind, x.len, ok = dectool_sums, x.buf, units.buf, totals.buf,
+                          (size_t)rows, (size_t)count, square, bits, stride);
         }
         if (signs)
             PyBuffer_Release(&out);
@@ -174,12 +165,8 @@ static PyObject *spread_signs(PyObject *module, PyObject *args)
     if (dectool_known(kind, 2) && dectool_fits(rows, count, (size_t)itemsize, &out) &&
         dectool_fits(rows, stride, 1, &data)) {
         ok = 1;
-        if (kind == DECTOOL_FLOAT64)
-            DECTOOL_RUN_FREE(out.len, dectool_spread_signs_float64(data.buf, out.buf, (size_t)rows,
-                                                                   (size_t)count, (size_t)stride));
-        else
-            DECTOOL_RUN_FREE(out.len, dectool_spread_signs_float32(data.buf, out.buf, (size_t)rows,
-                                                                   (size_t)count, (size_t)stride));
+        DECTOOL_TYPED(kind, out.len, dectool_spread_signs, data.buf, out.buf, (size_t)rows,
+                      (size_t)count, (size_t)stride);
     }
     return dectool_done(&data, &out, ok);
 }
@@ -201,12 +188,8 @@ static PyObject *largest(PyObject *module, PyObject *args)
     else if (dectool_known(kind, 2) &&
              dectool_fits(rows, count, kind == DECTOOL_FLOAT64 ? 8 : 4, &x) &&
              dectool_fits(rows, k, sizeof(int64_t), &out)) {
-        if (kind == DECTOOL_FLOAT64)
-            DECTOOL_RUN_FREE(x.len, ok = dectool_largest_float64(x.buf, (size_t)rows, (size_t)count,
-                                                                 (size_t)k, out.buf));
-        else
-            DECTOOL_RUN_FREE(x.len, ok = dectool_largest_float32(x.buf, (size_t)rows, (size_t)count,
-                                                                 (size_t)k, out.buf));
+        DECTOOL_TYPED(kind, x.len, ok = dectool_largest, x.buf, (size_t)rows, (size_t)count,
+                      (size_t)k, out.buf);
     }
     return dectool_done(&x, &out, ok);
 }
@@ -242,14 +225,8 @@ static PyObject *levels(PyObject *module, PyObject *args)
             dectool_fits(rows, count, (size_t)width, &codes) &&
             (!encode || dectool_fits(rows, count, itemsize, &uniform))) {
             ok = 1;
-            if (kind == DECTOOL_FLOAT64)
-                DECTOOL_RUN_FREE(x.len, dectool_levels_float64(x.buf, norms.buf, (size_t)rows,
-                                                               (size_t)count, each, (double)most,
-                                                               uniform.buf, codes.buf, width));
-            else
-                DECTOOL_RUN_FREE(x.len, dectool_levels_float32(x.buf, norms.buf, (size_t)rows,
-                                                               (size_t)count, each, (float)most,
-                                                               uniform.buf, codes.buf, width));
+            DECTOOL_TYPED(kind, x.len, dectool_levels, x.buf, norms.buf, (size_t)rows,
+                          (size_t)count, each, most, uniform.buf, codes.buf, width);
         }
         if (encode)
             PyBuffer_Release(&uniform);

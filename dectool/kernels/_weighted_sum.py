@@ -111,6 +111,37 @@ def scale(buffer: _Array, weight: float | _Array, dtype: str) -> _Array:
     return narrow(wide * factor, dtype)
 
 
+def add_scaled(into: _Array, buffer: _Array, weight: float, dtype: str) -> None:
+    """Add ``weight`` times the buffer to ``into``, in place; the product is rounded first.
+
+    Args:
+        into: Array of shape (m,).
+        buffer: Array of shape (m,).
+        weight: A Python float.
+        dtype: Logical dtype of both; halves are added in float32 and rounded once.
+
+    Example:
+        >>> total = np.array([1.0])
+        >>> add_scaled(total, np.array([4.0]), 0.5, "float64")
+        >>> total
+        array([3.])
+    """
+    if dtype.startswith("complex"):
+        into, buffer, dtype = _parts(into), _parts(buffer), "float64"
+    if dtype not in _PLAIN:
+        wide = widen(buffer, dtype)
+        np.copyto(into, narrow(widen(into, dtype) + wide * np.array(weight, wide.dtype), dtype))
+    elif weight == 1.0:
+        into += buffer
+    else:
+        into += buffer * np.array(weight, buffer.dtype)
+
+
+def _parts(buffer: _Array) -> _Array:
+    """Return the real and imaginary parts one after the other; a view where memory allows."""
+    return np.ascontiguousarray(buffer).view(buffer.real.dtype)
+
+
 def divide(buffer: _Array, count: int, dtype: str) -> _Array:
     """Return the buffer divided by ``count``, rounded once to its dtype.
 

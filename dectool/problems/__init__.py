@@ -12,6 +12,7 @@ Example:
 """
 
 from dectool.problems import partition as partition
+from dectool.problems._among import Among as Among
 from dectool.problems._averaging import Averaging as Averaging
 from dectool.problems._bundled import breast_cancer as breast_cancer, digits as digits
 from dectool.problems._classifier import Classifier as Classifier
@@ -26,6 +27,7 @@ from dectool.problems._quadratic import Quadratic as Quadratic
 from dectool.problems._softmax import SoftmaxRegression as SoftmaxRegression
 
 __all__ = [
+    "Among",
     "Averaging",
     "Classifier",
     "Curvature",

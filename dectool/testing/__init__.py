@@ -25,11 +25,15 @@ from dectool.testing import (
     _chance as _chance,
     _collectives as _collectives,
     _compressed as _compressed,
+    _compressed_edges as _compressed_edges,
     _errors as _errors,
+    _fused as _fused,
     _groups as _groups,
     _messages as _messages,
+    _missing as _missing,
     _neighborhood as _neighborhood,
     _requests as _requests,
+    _windows as _windows,
 )
 from dectool.testing._check import ALL, Check as Check
 from dectool.testing._compare import assert_same_bits as assert_same_bits

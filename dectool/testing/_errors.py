@@ -23,7 +23,7 @@ RING = topology.ring(N)
 Call = Callable[[Any, Any], Any]
 
 
-def _refused(
+def refused(
     runner: Runner,
     call: Call,
     kind: type[DectoolError],
@@ -70,16 +70,16 @@ def averages_of_integers_and_bools_are_refused(runner: Runner) -> None:
             def cast(comm: Any, x: Any, call: Call = call, dtype: str = dtype) -> Any:
                 return call(comm, x.astype(dtype))
 
-            _refused(runner, cast, ArgumentTypeError, name, dtype, "cast first")
+            refused(runner, cast, ArgumentTypeError, name, dtype, "cast first")
 
 
 @check()
 def what_is_no_array_is_refused(runner: Runner) -> None:
     """With its type, and what may be passed."""
-    _refused(runner, lambda c, x: c.allreduce("text"), ArgumentTypeError, "str", "NumPy array")
-    _refused(runner, lambda c, x: c.neighbor_allreduce([x, None]), ArgumentTypeError, "NoneType")
+    refused(runner, lambda c, x: c.allreduce("text"), ArgumentTypeError, "str", "NumPy array")
+    refused(runner, lambda c, x: c.neighbor_allreduce([x, None]), ArgumentTypeError, "NoneType")
     names = [np.array(["a", "b"])] * N
-    _refused(
+    refused(
         runner,
         lambda c, x: c.broadcast(c.per_rank(names.__getitem__)),
         ArgumentTypeError,
@@ -91,9 +91,9 @@ def what_is_no_array_is_refused(runner: Runner) -> None:
 @check()
 def unknown_names_offer_the_nearest(runner: Runner) -> None:
     """Of operators and algorithms."""
-    _refused(runner, lambda c, x: c.allreduce(x, "summ"), ArgumentError, "op='summ'", "'sum'")
-    _refused(runner, lambda c, x: c.allreduce(x, None), ArgumentError, "op=None")
-    _refused(
+    refused(runner, lambda c, x: c.allreduce(x, "summ"), ArgumentError, "op='summ'", "'sum'")
+    refused(runner, lambda c, x: c.allreduce(x, None), ArgumentError, "op=None")
+    refused(
         runner,
         lambda c, x: c.allreduce(x, "sum", "rings"),
         ArgumentError,
@@ -106,7 +106,7 @@ def unknown_names_offer_the_nearest(runner: Runner) -> None:
 def reductions_without_a_meaning_are_refused(runner: Runner) -> None:
     """The largest complex number, the sum of bools."""
     for op in ("max", "min"):
-        _refused(
+        refused(
             runner,
             lambda c, x, op=op: c.allreduce(x + 1j, op),  # type: ignore[misc]
             ArgumentTypeError,
@@ -115,7 +115,7 @@ def reductions_without_a_meaning_are_refused(runner: Runner) -> None:
             "no order",
         )
     for op in ("sum", "prod"):
-        _refused(
+        refused(
             runner,
             lambda c, x, op=op: c.allreduce(x > 1, op),  # type: ignore[misc]
             ArgumentTypeError,
@@ -127,18 +127,18 @@ def reductions_without_a_meaning_are_refused(runner: Runner) -> None:
 @check()
 def ranks_out_of_range_are_named(runner: Runner) -> None:
     """With the ranks that there are."""
-    _refused(runner, lambda c, x: c.broadcast(x, 4), ArgumentError, "root is 4", "0 to 3")
-    _refused(runner, lambda c, x: c.broadcast(x, -1), ArgumentError, "root is -1", "0 to 3")
-    _refused(runner, lambda c, x: c.broadcast(x, "a"), ArgumentTypeError, "root is 'a'")
-    _refused(runner, lambda c, x: c.broadcast(x, True), ArgumentTypeError, "root is True")
-    _refused(
+    refused(runner, lambda c, x: c.broadcast(x, 4), ArgumentError, "root is 4", "0 to 3")
+    refused(runner, lambda c, x: c.broadcast(x, -1), ArgumentError, "root is -1", "0 to 3")
+    refused(runner, lambda c, x: c.broadcast(x, "a"), ArgumentTypeError, "root is 'a'")
+    refused(runner, lambda c, x: c.broadcast(x, True), ArgumentTypeError, "root is True")
+    refused(
         runner,
         lambda c, x: c.pair_gossip(x, c.per_rank(lambda r: 9)),
         ArgumentError,
         "peer is 9",
         "0 to 3",
     )
-    _refused(
+    refused(
         runner,
         lambda c, x: c.sendrecv(x, c.per_rank(lambda r: 7), c.per_rank(lambda r: r)),
         ArgumentError,
@@ -158,8 +158,8 @@ def _given(**weights: Callable[[int], Any]) -> Call:
 @check()
 def wrong_weights_are_named(runner: Runner) -> None:
     """Half a sum, a rank that names itself, weights that are no finite numbers."""
-    _refused(runner, _given(self_weight=lambda r: 0.5), ArgumentError, "src_weights=None", "both")
-    _refused(
+    refused(runner, _given(self_weight=lambda r: 0.5), ArgumentError, "src_weights=None", "both")
+    refused(
         runner, _given(src_weights=lambda r: {(r + 1) % N: 0.5}), ArgumentError, "self_weight=None"
     )
     for bad, kind, word in (
@@ -172,14 +172,14 @@ def wrong_weights_are_named(runner: Runner) -> None:
             return {(rank + 1) % N: bad}
 
         call = _given(self_weight=lambda r: 0.5, src_weights=sources)
-        _refused(runner, call, kind, "src_weights[", word)
+        refused(runner, call, kind, "src_weights[", word)
     own = _given(self_weight=lambda r: 0.5, src_weights=lambda r: {r: 0.5})
-    _refused(runner, own, ArgumentError, "src_weights", "self_weight")
+    refused(runner, own, ArgumentError, "src_weights", "self_weight")
     absent = _given(self_weight=lambda r: 0.5, src_weights=lambda r: {r + 9: 0.5})
-    _refused(runner, absent, ArgumentError, "src_weights is", "0 to 3")
+    refused(runner, absent, ArgumentError, "src_weights is", "0 to 3")
     twice = _given(dst_weights=lambda r: [(r + 1) % N, (r + 1) % N])
-    _refused(runner, twice, ArgumentError, "dst_weights", "twice")
-    _refused(
+    refused(runner, twice, ArgumentError, "dst_weights", "twice")
+    refused(
         runner,
         lambda c, x: c.pair_gossip(x, c.rank ^ 1, self_weight=float("nan")),
         ArgumentError,
@@ -207,8 +207,8 @@ def sends_that_nobody_expects_are_an_error(runner: Runner) -> None:
             dst_weights=comm.per_rank(lambda r: {}),
         )
 
-    _refused(runner, sends_more, ContractError, "rank 0", "rank 2")
-    _refused(runner, expects_more, DectoolError, "rank 0", "rank 2")
+    refused(runner, sends_more, ContractError, "rank 0", "rank 2")
+    refused(runner, expects_more, DectoolError, "rank 0", "rank 2")
 
 
 @check()
@@ -218,26 +218,26 @@ def wrong_topologies_are_refused(runner: Runner) -> None:
     def assign(comm: Any, graph: Any) -> None:
         comm.topology = graph
 
-    _refused(runner, lambda c, x: c.neighbor_allreduce(x), ArgumentError, "no topology", graph=None)
-    _refused(runner, lambda c, x: c.schedule, ArgumentError, "a topology, not a schedule")
+    refused(runner, lambda c, x: c.neighbor_allreduce(x), ArgumentError, "no topology", graph=None)
+    refused(runner, lambda c, x: c.schedule, ArgumentError, "a topology, not a schedule")
     small, steps = topology.ring(3), topology.one_peer_exponential(N)
     for call in (
         lambda c, x: c.neighbor_allreduce(x, small),
         lambda c, x: c.neighbor_allgather(x, small),
         lambda c, x: assign(c, small),
     ):
-        _refused(runner, call, ArgumentError, "ring of 3", "has 4")
+        refused(runner, call, ArgumentError, "ring of 3", "has 4")
     for call in (lambda c, x: c.neighbor_allreduce(x, steps), lambda c, x: assign(c, steps)):
-        _refused(runner, call, ArgumentTypeError, "schedule.at(k)")
-    _refused(runner, lambda c, x: c.neighbor_allreduce(x, 5), ArgumentTypeError, "int", "Topology")
-    _refused(
+        refused(runner, call, ArgumentTypeError, "schedule.at(k)")
+    refused(runner, lambda c, x: c.neighbor_allreduce(x, 5), ArgumentTypeError, "int", "Topology")
+    refused(
         runner,
         lambda c, x: c.hierarchical_neighbor_allreduce(x, RING),
         ArgumentError,
         "2 nodes",
         ranks_per_node=2,
     )
-    _refused(
+    refused(
         runner,
         lambda c, x: c.hierarchical_neighbor_allreduce(x, small),
         UnsupportedOperation,
@@ -257,8 +257,8 @@ def wrong_numbers_of_rows_are_refused(runner: Runner) -> None:
         def flat(comm: Any, x: Any, name: str = name) -> Any:
             return getattr(comm, name)(comm.per_rank(lambda rank: np.array(1.0)))
 
-        _refused(runner, call, ContractError, name, "4", "3")
-        _refused(runner, flat, ContractError, "axis")
+        refused(runner, call, ContractError, name, "4", "3")
+        refused(runner, flat, ContractError, "axis")
     for short in ("neighbor_alltoall", "mix"):
 
         def few(comm: Any, x: Any, name: str = short) -> Any:
@@ -267,9 +267,9 @@ def wrong_numbers_of_rows_are_refused(runner: Runner) -> None:
         def none(comm: Any, x: Any, name: str = short) -> Any:
             return getattr(comm, name)(np.array(1.0))
 
-        _refused(runner, few, ContractError, "leading axis")
-        _refused(runner, none, ContractError, "axis")
-    _refused(
+        refused(runner, few, ContractError, "leading axis")
+        refused(runner, none, ContractError, "axis")
+    refused(
         runner,
         lambda c, x: c.mix(c.neighbor_allgather(x), own=c.per_rank(lambda r: np.zeros(2))),
         ContractError,
@@ -283,39 +283,33 @@ def wrong_numbers_of_rows_are_refused(runner: Runner) -> None:
 def wrong_times_and_purposes_are_refused(runner: Runner) -> None:
     """Negative or endless seconds, a purpose that is no name."""
     for bad in (-1.0, float("nan"), float("inf")):
-        _refused(runner, lambda c, x, bad=bad: c.elapse(bad), ArgumentError, f"seconds={bad}")  # type: ignore[misc]
-    _refused(runner, lambda c, x: c.elapse("1"), ArgumentTypeError, "seconds='1'")
-    _refused(runner, lambda c, x: c.elapse(None), ArgumentTypeError, "seconds=None")
-    _refused(runner, lambda c, x: c.rng(7).random(), ArgumentTypeError, "purpose=7")
-
-
-@check()
-def windows_are_not_there_yet(runner: Runner) -> None:
-    """And the message says what is."""
-    _refused(runner, lambda c, x: c.window(x, "w"), UnsupportedOperation, "'w'", "pair_gossip")
+        refused(runner, lambda c, x, bad=bad: c.elapse(bad), ArgumentError, f"seconds={bad}")  # type: ignore[misc]
+    refused(runner, lambda c, x: c.elapse("1"), ArgumentTypeError, "seconds='1'")
+    refused(runner, lambda c, x: c.elapse(None), ArgumentTypeError, "seconds=None")
+    refused(runner, lambda c, x: c.rng(7).random(), ArgumentTypeError, "purpose=7")
 
 
 @check("isend", "irecv")
 def wrong_messages_are_refused(runner: Runner) -> None:
     """A rank that is none, as destination and as source."""
-    _refused(runner, lambda c, x: c.isend(x, 4), ArgumentError, "dest is 4", "0 to 3")
-    _refused(runner, lambda c, x: c.recv(-1), ArgumentError, "source is -1", "0 to 3")
-    _refused(runner, lambda c, x: c.send(object(), 0), ArgumentTypeError, "object")
+    refused(runner, lambda c, x: c.isend(x, 4), ArgumentError, "dest is 4", "0 to 3")
+    refused(runner, lambda c, x: c.recv(-1), ArgumentError, "source is -1", "0 to 3")
+    refused(runner, lambda c, x: c.send(object(), 0), ArgumentTypeError, "object")
 
 
 @check("exchange")
 def wrong_exchanges_are_refused(runner: Runner) -> None:
     """Sources named twice, ranks that are none."""
-    _refused(runner, lambda c, x: c.exchange({}, [1, 1]), ArgumentError, "[1, 1]", "twice")
-    _refused(runner, lambda c, x: c.exchange({9: x}, []), ArgumentError, "sends is 9")
+    refused(runner, lambda c, x: c.exchange({}, [1, 1]), ArgumentError, "[1, 1]", "twice")
+    refused(runner, lambda c, x: c.exchange({9: x}, []), ArgumentError, "sends is 9")
 
 
 @check("split")
 def wrong_splits_are_refused(runner: Runner) -> None:
     """Colors and keys are integers."""
-    _refused(runner, lambda c, x: c.split(-2), ArgumentError, "color is -2")
-    _refused(runner, lambda c, x: c.split("a"), ArgumentTypeError, "color is 'a'")
-    _refused(runner, lambda c, x: c.split(0, key=1.5), ArgumentTypeError, "key is 1.5")
+    refused(runner, lambda c, x: c.split(-2), ArgumentError, "color is -2")
+    refused(runner, lambda c, x: c.split("a"), ArgumentTypeError, "color is 'a'")
+    refused(runner, lambda c, x: c.split(0, key=1.5), ArgumentTypeError, "key is 1.5")
 
 
 @check("isend")
@@ -337,16 +331,16 @@ def ranks_that_disagree_are_told_so(runner: Runner) -> None:
             def call(comm: Any, x: Any, make: Any = make, name: str = name) -> Any:
                 return unlike(comm, x, make, name)
 
-            _refused(runner, call, ContractError, *words, "same shapes and dtypes")
+            refused(runner, call, ContractError, *words, "same shapes and dtypes")
 
     def once_more(comm: Any, x: Any) -> Any:
         if comm.rank == 0:
             comm.ineighbor_allreduce(x)
         return comm.neighbor_allreduce(x)
 
-    _refused(runner, once_more, DectoolError, "neighbor_allreduce", "rank 0")
+    refused(runner, once_more, DectoolError, "neighbor_allreduce", "rank 0")
 
     def other_operator(comm: Any, x: Any) -> Any:
         return comm.allreduce(x, "max" if comm.rank == 2 else "sum")
 
-    _refused(runner, other_operator, DectoolError, "max", "sum")
+    refused(runner, other_operator, DectoolError, "max", "sum")

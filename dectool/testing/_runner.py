@@ -98,6 +98,7 @@ STACKED = BackendRunner(
         "one-sided sendrecv",
         "peers_across_nodes",
         "split",
+        "window",
     ),
 )
 """All ranks as rows of one array, which has no messages between single ranks and no groups."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from dectool import compression
 from dectool.testing._collectives import ALGORITHMS
-from dectool.testing._portable import random_topology
+from dectool.testing._portable import random_topology, rows
 
 Step = Callable[[Any, Any, np.random.Generator], tuple[Any, Any]]
 """From communicator, value and choices to the new value and something more to compare."""
@@ -133,21 +133,46 @@ def _several(comm: Any, x: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     return first.wait(), second.wait()
 
 
-COMPRESSORS = ("topk:0.3", "qsgd:4", "minmax8", "randomk:0.3", "sign", "natural", "threshold:0.5")
+def _fused(comm: Any, x: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    limit = [None, 1, 40, 200][int(rng.integers(4))]
+    order = str(rng.choice(["given", "reversed"]))
+    buckets = comm.buckets(x, limit, order=order, align=int(rng.choice([1, 64])))
+    if rng.random() < 0.3:
+        return comm.allreduce(buckets, algorithm=str(rng.choice(ALGORITHMS))).views, None
+    return _in_form(comm, "neighbor_allreduce", rng, buckets).views, None
+
+
+COMPRESSORS = (
+    "topk:0.3", "qsgd:4", "minmax8", "randomk:0.3", "sign", "natural", "threshold:0.5",
+    "pertensor:qsgd:4", "pertensor:lowrank:1",
+)  # fmt: skip
 
 
 def _compressed(comm: Any, x: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     compressor = compression.get(str(rng.choice(COMPRESSORS)))
     values = comm.per_rank(lambda rank: np.random.default_rng([7, rank]).normal(size=(4, 5)))
-    way = int(rng.integers(4))
+    if rng.random() < 0.5:
+        values = [values, 2.0 * values[..., :2]]
+    way = int(rng.integers(6))
     if way == 0:
         return x, _in_form(comm, "neighbor_allreduce", rng, values, compressor=compressor)
     if way == 1:
-        op = str(rng.choice(["mean", "sum"]))
-        return x, _in_form(comm, "allreduce", rng, values, op, compressor=compressor)
+        given: dict[str, Any] = {"op": str(rng.choice(["mean", "sum"])), "compressor": compressor}
+        if rng.random() < 0.5:
+            given["number"] = int(rng.integers(3))
+        return x, _in_form(comm, "allreduce", rng, values, **given)
     if way == 2:
         edges = _in_form(comm, "neighbor_allgather", rng, comm.compress(values, compressor))
         return x, comm.mix(edges)
+    if way == 3:
+        graph = random_topology(comm.num_nodes, int(rng.integers(1000)))
+        name = "hierarchical_neighbor_allreduce"
+        return x, _in_form(comm, name, rng, values, graph, compressor=compressor)
+    if way == 4:
+        graph = random_topology(comm.size, int(rng.integers(1000)))
+        mine = rows(comm, [rng.normal(size=(graph.out_degree(r), 7)) for r in range(comm.size)])
+        edges = _in_form(comm, "neighbor_alltoall", rng, mine, graph, compressor=compressor)
+        return x, comm.mix(edges, graph)
     root = int(rng.integers(comm.size))
     if not compressor.fixed_size:
         return x, None
@@ -165,6 +190,7 @@ STEPS: dict[str, Step] = {
     "edges": _edges,
     "elapse": _elapse,
     "extremes": _extremes,
+    "fused": _fused,
     "hierarchical": _hierarchical,
     "neighbor_allreduce": _neighbor_allreduce,
     "pair_gossip": _pair_gossip,

@@ -53,7 +53,7 @@ def random_regular(n: int, degree: int, *, seed: int = 0, weights: Weights = DEF
         raise ArgumentError(
             f"degree={degree} cannot connect n={n} ranks; use degree=2 or more (3 for an expander)"
         )
-    edges = _draw(
+    edges = draw(
         lambda s: nx.random_regular_graph(degree, n, seed=s),
         seed,
         f"random {degree}-regular graph of {n}",
@@ -85,7 +85,7 @@ def erdos_renyi(n: int, p: float, *, seed: int = 0, weights: Weights = DEFAULT) 
     if not 0 <= p <= 1:
         raise ArgumentError(f"p must be a probability between 0 and 1, got {p:g}")
     name = f"Erdos-Renyi graph of {n} (p={p:g})"
-    edges = _draw(
+    edges = draw(
         lambda s: nx.fast_gnp_random_graph(n, p, seed=s),
         seed,
         name,
@@ -111,30 +111,45 @@ def geometric(n: int, radius: float, *, seed: int = 0, weights: Weights = DEFAUL
         >>> geometric(16, 0.5).is_symmetric
         True
     """
+    make, seed, name, fix = geometric_draw(count("n", n, 1), real("radius", radius), seed)
+    return build(draw(make, seed, name, fix), weights, name)
+
+
+def geometric_draw(
+    n: int, radius: float, seed: int
+) -> tuple[Callable[[int], nx.Graph[Any]], int, str, str]:
+    """Return what ``draw`` takes for a random geometric graph, whose nodes have a "pos"."""
     import networkx as nx
 
-    n, radius = count("n", n, 1), real("radius", radius)
     if not radius > 0:
         raise ArgumentError(f"radius must be above 0, got {radius:g}; the unit square has side 1")
     name = f"geometric graph of {n} (radius={radius:g})"
     threshold = np.sqrt(np.log(n) / (np.pi * n))
-    edges = _draw(
-        lambda s: nx.random_geometric_graph(n, radius, seed=s),
-        seed,
-        name,
+    fix = (
         f"use a radius well above sqrt(ln(n)/(pi n)) = {threshold:.3g}, such as "
-        f"{1.5 * threshold:.2g}",
+        f"{1.5 * threshold:.2g}"
     )
-    return build(edges, weights, name)
+    return lambda s: nx.random_geometric_graph(n, radius, seed=s), seed, name, fix
 
 
-def _draw(make: Callable[[int], nx.Graph[Any]], seed: int, name: str, fix: str) -> Edges:
-    """Return the first connected one of ``DRAWS`` graphs."""
+def draw(make: Callable[[int], nx.Graph[Any]], seed: int, name: str, fix: str) -> Edges:
+    """Return the edges of ``draw_graph``."""
+    return of_graph(draw_graph(make, seed, name, fix))
+
+
+def draw_graph(
+    make: Callable[[int], nx.Graph[Any]], seed: int, name: str, fix: str
+) -> nx.Graph[Any]:
+    """Return the first (strongly) connected one of ``DRAWS`` graphs."""
     import networkx as nx
 
     seed = count("seed", seed, 0)
-    for draw in range(DRAWS):
-        graph = make(int(np.random.default_rng([seed, draw]).integers(2**63)))
-        if nx.is_connected(graph):
-            return of_graph(graph)
+    for attempt in range(DRAWS):
+        graph = make(int(np.random.default_rng([seed, attempt]).integers(2**63)))
+        if isinstance(graph, nx.DiGraph):
+            connected = nx.is_strongly_connected(graph)
+        else:
+            connected = nx.is_connected(graph)
+        if connected:
+            return graph
     raise TopologyError(f"{name}: none of {DRAWS} draws from seed={seed} was connected; {fix}")

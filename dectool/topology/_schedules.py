@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology._convert import from_graph
-from dectool.topology._edges import Floats, Ints, count
+from dectool.topology._edges import Ints, count
 from dectool.topology._schedule import Schedule
+from dectool.topology._steps import Cycle, greedy_matching, half
 from dectool.topology._topology import Topology
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def static(topology: Topology) -> Schedule:
         'ring of 4'
     """
     _need_topology("topology", topology)
-    return Schedule(_Cycle((topology,)), size=topology.size, period=1, name=topology.name)
+    return Schedule(Cycle((topology,)), size=topology.size, period=1, name=topology.name)
 
 
 def periodic(topologies: Sequence[Topology]) -> Schedule:
@@ -68,7 +68,7 @@ def periodic(topologies: Sequence[Topology]) -> Schedule:
             )
     names = [member.name for member in members]
     shown = " / ".join(names if len(names) <= 3 else [*names[:2], f"... ({len(names)} in all)"])
-    return Schedule(_Cycle(members), size=members[0].size, period=len(members), name=shown)
+    return Schedule(Cycle(members), size=members[0].size, period=len(members), name=shown)
 
 
 def one_peer_exponential(n: int, *, symmetric: bool = False) -> Schedule:
@@ -191,14 +191,6 @@ def as_schedule(topology: Topology | Schedule) -> Schedule:
 
 
 @dataclass(frozen=True)
-class _Cycle:
-    members: tuple[Topology, ...]
-
-    def __call__(self, k: int) -> Topology:
-        return self.members[k % len(self.members)]
-
-
-@dataclass(frozen=True)
 class _OnePeer:
     size: int
     symmetric: bool
@@ -212,7 +204,7 @@ class _OnePeer:
             sources = ranks ^ (1 << k)
         else:
             sources = (ranks - (1 << k)) % self.size
-        return _half(sources, f"{self.name}, hop {1 << k}")
+        return half(sources, f"{self.name}, hop {1 << k}")
 
 
 @dataclass(frozen=True)
@@ -221,11 +213,11 @@ class _ShiftOne:
     name: str
 
     def __call__(self, k: int) -> Topology:
-        half = self.size // 2
-        ranks = np.arange(half)
-        up = half + (ranks + k) % half
-        down = (ranks - k) % half
-        return _half(np.concatenate([up, down]), f"{self.name}, shift {k}")
+        middle = self.size // 2
+        ranks = np.arange(middle)
+        up = middle + (ranks + k) % middle
+        down = (ranks - k) % middle
+        return half(np.concatenate([up, down]), f"{self.name}, shift {k}")
 
 
 @dataclass(frozen=True)
@@ -238,36 +230,7 @@ class _Matching:
 
     def __call__(self, k: int) -> Topology:
         order = np.random.default_rng([self.seed, k]).permutation(self.first.size)
-        return _half(_greedy(self.size, self.first[order], self.second[order]), self.name)
-
-
-def _greedy(size: int, first: Ints, second: Ints) -> Ints:
-    """Return each rank's partner (itself if none) after keeping every edge, in order, that fits.
-
-    Rounds of array operations give the result of the loop: an edge that comes first at both of
-    its ends is kept whatever happens elsewhere, and so removes all edges that touch it.
-    """
-    partner = np.arange(size)
-    place = np.arange(first.size)
-    while place.size:
-        earliest = np.full(size, first.size)
-        np.minimum.at(earliest, first[place], place)
-        np.minimum.at(earliest, second[place], place)
-        kept = place[(earliest[first[place]] == place) & (earliest[second[place]] == place)]
-        partner[first[kept]], partner[second[kept]] = second[kept], first[kept]
-        free = partner == np.arange(size)
-        place = place[free[first[place]] & free[second[place]]]
-    return partner
-
-
-def _half(sources: Ints, name: str) -> Topology:
-    """Return W = (I + Π)/2, rank i averaging its value with that of ``sources[i]``."""
-    n = sources.size
-    ranks = np.arange(n)
-    halves: Floats = np.full(2 * n, 0.5)
-    rows, columns = np.concatenate([ranks, ranks]), np.concatenate([ranks, sources])
-    W = sparse.coo_array((halves, (rows, columns)), shape=(n, n))
-    return Topology(W, name=name, weights="half", require_connected=False)
+        return half(greedy_matching(self.size, self.first[order], self.second[order]), self.name)
 
 
 def _need_topology(what: str, value: object) -> None:

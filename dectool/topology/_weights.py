@@ -18,6 +18,7 @@ from dectool._text import nearest
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology import _spectrum
 from dectool.topology._edges import Edges, Floats, Matrix
+from dectool.topology._sinkhorn import sinkhorn
 from dectool.topology._validation import as_csr, check_support, row_sums
 
 if TYPE_CHECKING:
@@ -88,7 +89,11 @@ _SYMMETRIC: dict[str, Callable[[Edges], Matrix]] = {
     "best_constant": best_constant,
     "lazy": lazy,
 }
-_ANY: dict[str, Callable[[Edges], Matrix]] = {"uniform": uniform, "uniform_push": uniform_push}
+_ANY: dict[str, Callable[[Edges], Matrix]] = {
+    "uniform": uniform,
+    "uniform_push": uniform_push,
+    "sinkhorn": sinkhorn,
+}
 WEIGHTS: tuple[str, ...] = (*_SYMMETRIC, *_ANY)
 """Names of the weight rules."""
 
@@ -146,7 +151,7 @@ def _rule(name: str, edges: Edges) -> Callable[[Edges], Matrix]:
         raise TopologyError(
             f"weights={name!r} needs an undirected graph, but the edge {sender} -> {receiver} has "
             "no reverse; use weights='uniform' (rows sum to 1), 'uniform_push' (columns sum to 1), "
-            "or graph.to_undirected()"
+            "'sinkhorn' (both do), or graph.to_undirected()"
         )
     return _SYMMETRIC[name]
 

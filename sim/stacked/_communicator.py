@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn, Self, final
 
 import numpy as np
-import scipy.sparse as sp
 
 from dectool.communicator import (
     Channel,
-    Communicator,
     Observation,
     Observer,
     Parcel,
@@ -20,38 +18,23 @@ from dectool.communicator import (
     StopRun,
 )
 from dectool.communicator._arrays import Buffer, Phantom
-from dectool.communicator._coded import Coded, is_payload
-from dectool.communicator._parcel import Layout, own, pack, row_bytes, unpack
-from dectool.communicator._plans import checked_weight
-from dectool.communicator._rounds import Rounds, blocks, pairwise
+from dectool.communicator._buckets import Buckets
+from dectool.communicator._parcel import Layout, own, pack, row_bytes
+from dectool.communicator._rounds import Rounds, pairwise
 from dectool.errors import ArgumentError, ContractError, UnsupportedOperation
-from dectool.kernels import combine, sparse_product
+from dectool.kernels import combine
 from dectool.sim._random import StackedGenerator
 from dectool.sim.compute import ComputeTimes
 from dectool.sim.stacked._clocks import Clocks, Edges
-from dectool.sim.stacked._compressed import broadcast_of, coded_allreduce, for_all, numbered
-from dectool.sim.stacked._plan import StackedPlan, given_plan, one_per_rank
+from dectool.sim.stacked._done import Background, Done, take
+from dectool.sim.stacked._hierarchy import StackedHierarchy
+from dectool.sim.stacked._plan import one_per_rank
 from dectool.sim.stacked._ranks import all_ranks
 from dectool.sim.stacked._trees import fill_scalars, stack_trees
-from dectool.topology import Topology
-
-
-class _Done(Pending):
-    """A value that is there, and the times at which each rank may have it."""
-
-    __slots__ = ("times", "value")
-
-    def __init__(self, value: Any, times: Any) -> None:
-        self.value = value
-        self.times = times
-
-
-class _Background(_Done):
-    """The same for a background operation, which holds the ports until it is waited for."""
 
 
 @final
-class StackedCommunicator(Communicator):
+class StackedCommunicator(StackedHierarchy):
     """All ranks of a synchronous program as rows of one array.
 
     ``rank`` is the array of all ranks, every array has the rank axis in front, and ``now()`` is
@@ -91,7 +74,7 @@ class StackedCommunicator(Communicator):
         self._sequence = {}
         self._counters = {}
         self._groups = {}
-        self._stacked_plans: dict[int, tuple[Topology, StackedPlan]] = {}
+        self._stacked_plans = {}
         self._generators: dict[str, StackedGenerator] = {}
 
     # -- identity ------------------------------------------------------------------------------
@@ -123,264 +106,13 @@ class StackedCommunicator(Communicator):
         """Return ``function(rank)`` for every rank: arrays stacked, other values in a list."""
         return stack_trees([function(rank) for rank in range(self.size)])
 
+    def _network_model(self) -> Any:
+        return self._clocks.network
+
     def _pack(self, x: Any, rows: int = 0) -> tuple[tuple[Buffer, ...], Layout]:
         if type(x) is not np.ndarray or not x.ndim or len(x) != len(self._rank):
             x = fill_scalars(x, self.size)
         return pack(x, 1 + rows)
-
-    # -- neighbourhood -------------------------------------------------------------------------
-
-    def _plan(self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any) -> Any:
-        if self_weight is None and src_weights is None and dst_weights is None:
-            chosen: Any = self._topology if topology is None else topology
-            cached = self._stacked_plans.get(id(chosen))
-            if cached is not None and cached[0] is chosen:
-                return cached[1]
-            chosen = self.topology if topology is None else self._checked_topology(topology)
-            plan = StackedPlan(chosen.W)
-            if len(self._stacked_plans) > 256:
-                self._stacked_plans.clear()
-            self._stacked_plans[id(chosen)] = (chosen, plan)
-            return plan
-        return self._given(topology, self_weight, src_weights, dst_weights)
-
-    def _given(self, topology: Any, self_weight: Any, src_weights: Any, dst_weights: Any) -> Any:
-        if (self_weight is None) != (src_weights is None):
-            raise ArgumentError(
-                f"self_weight={self_weight} and src_weights={src_weights}: "
-                "give both or neither, since they share one sum"
-            )
-        ranks = range(self.size)
-        own: list[float | None]
-        if self_weight is None:
-            chosen = self.topology if topology is None else self._checked_topology(topology)
-            own = [chosen.self_weight(r) if r in chosen.row(r)[0] else None for r in ranks]
-            sources = [{s: w for s, w in zip(*chosen.row(r), strict=True) if s != r} for r in ranks]
-        else:
-            given = np.broadcast_to(np.asarray(self_weight, np.float64), self.size)
-            own = [checked_weight(w, f"self_weight[{r}]") for r, w in enumerate(given)]
-            per_rank = one_per_rank(src_weights, self.size, "src_weights")
-            sources = [self._checked_weights(r, per_rank[r], "src_weights") for r in ranks]
-        destinations: list[dict[int, float | None]]
-        if dst_weights is None:
-            chosen = self.topology if topology is None else self._checked_topology(topology)
-            destinations = [dict.fromkeys(chosen.out_neighbors(r)) for r in ranks]
-        else:
-            per_rank = one_per_rank(dst_weights, self.size, "dst_weights")
-            destinations = [self._checked_destinations(r, per_rank[r]) for r in ranks]
-        return given_plan(self.size, own, sources, destinations)
-
-    def _rows_checked(self, buffers: Sequence[Buffer], rows: int, meaning: str) -> None:
-        for buffer in buffers:
-            if buffer.shape[0] != rows:
-                raise ContractError(
-                    f"an array with leading axis {buffer.shape[0]} was given, but backend "
-                    f"'stacked' has {rows} {meaning}: axis 0 must have one row for each"
-                )
-
-    def _start_neighbor_allreduce(
-        self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
-    ) -> Request[Any]:
-        mixed, times = self._averaged(buffers, layout, plan)
-        return self._request(mixed, layout, times)
-
-    def _neighbor_allreduce(self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any) -> Any:
-        mixed, times = self._averaged(buffers, layout, plan)
-        self._clocks.reach(times)
-        return unpack(mixed, layout, self._lead_shape)
-
-    def _averaged(
-        self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
-    ) -> tuple[list[Buffer], Any]:
-        self._rows_checked(buffers, self.size, "ranks")
-        times = self._clocks.exchange(plan.edges, row_bytes(buffers))
-        mixed: list[Buffer] = []
-        for index, buffer in enumerate(buffers):
-            if isinstance(buffer, Phantom):
-                mixed.append(buffer)
-            else:
-                mixed.append(plan.average(buffer, layout.dtypes[index]))
-        return mixed, times
-
-    def _start_neighbor_allgather(
-        self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
-    ) -> Request[Any]:
-        self._rows_checked(buffers, self.size, "ranks")
-        times = self._clocks.exchange(plan.edges, row_bytes(buffers))
-        rows = [_take(buffer, plan.edges.sources) for buffer in buffers]
-        return self._request(rows, layout, times, len(plan.edges))
-
-    def _start_coded_exchange(
-        self,
-        coded: Coded,
-        plan: Any,
-        operation: str,
-        finish: Callable[[tuple[Buffer, ...]], Any],
-        mine: tuple[Buffer, ...] | None = None,
-    ) -> Request[Any]:
-        edges = plan.edges
-        times = self._clocks.exchange(edges, coded.sizes[edges.sources])
-        if coded.compressor.needs_reference and mine is not None:
-            received = coded.rows(edges.sources).decompressed(
-                [_take(b, edges.targets) for b in mine]
-            )
-        else:
-            received = tuple(_take(buffer, edges.sources) for buffer in coded.decompressed())
-        degrees = np.bincount(edges.targets, minlength=self.size)
-        nbytes = row_bytes(coded.decompressed() if mine is None else mine)
-
-        def gather(results: Sequence[Any]) -> Any:
-            self._spend("decompress", degrees * nbytes)
-            return finish(results[0])
-
-        return Request(self, [_Done(received, times)], gather)
-
-    def _start_coded_allreduce(
-        self, x: Any, compressor: Any, plan: Any, operation: str = "neighbor_allreduce"
-    ) -> Request[Any]:
-        if not is_payload(x) or plan.factors is not None:
-            return super()._start_coded_allreduce(x, compressor, plan, operation)
-        # All terms are what payloads stand for, so W mixes them without an array of edges.
-        coded, dense = self._coded(x, compressor, operation)
-        times = self._clocks.exchange(plan.edges, coded.sizes[plan.edges.sources])
-        received = np.bincount(plan.edges.targets, minlength=self.size) * row_bytes(dense)
-
-        def finish(results: Sequence[Any]) -> Any:
-            self._spend("decompress", received)
-            mixed = [
-                buffer if isinstance(buffer, Phantom) else plan.average(buffer, dtype)
-                for buffer, dtype in zip(results[0], coded.layout.dtypes, strict=True)
-            ]
-            return unpack(mixed, coded.layout, self._lead_shape)
-
-        return Request(self, [_Done(dense, times)], finish)
-
-    def _spend(self, what: str, nbytes: Any) -> None:
-        self._clocks.spend(getattr(self._clocks.network.codec, what), nbytes)
-
-    def _pair_plan(self, peer: Any, self_weight: float, peer_weight: float) -> Any:
-        mine = checked_weight(self_weight, "self_weight")
-        theirs = checked_weight(peer_weight, "peer_weight")
-        ranks = np.arange(self.size)
-        peers = self._partners(peer)
-        alone = peers == ranks
-        first = np.minimum(ranks, peers)
-        own_first = (ranks <= peers)[:, None]
-        pairs = np.where(own_first, [[mine, theirs]], [[theirs, mine]])
-        pairs[alone, 0] = 1.0
-        keep = np.stack([np.ones(self.size, bool), ~alone], axis=1)
-        columns = np.stack([first, np.maximum(ranks, peers)], axis=1)[keep]
-        starts = np.r_[0, np.cumsum(keep.sum(axis=1))]
-        return StackedPlan(sp.csr_array((pairs[keep], columns, starts), (self.size, self.size)))
-
-    def _start_neighbor_alltoall(
-        self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any
-    ) -> Request[Any]:
-        self._rows_checked(buffers, len(plan.edges), "edges")
-        times = self._clocks.exchange(plan.edges, row_bytes(buffers))
-        order = np.argsort(plan.edges.by_source)
-        rows = [_take(buffer, order) for buffer in buffers]
-        return self._request(rows, layout, times, len(plan.edges))
-
-    def _mix(self, buffers: tuple[Buffer, ...], layout: Layout, plan: Any, mine: Any) -> Any:
-        self._rows_checked(buffers, len(plan.edges), "edges")
-        mixed: list[Buffer] = []
-        for index, (buffer, dtype) in enumerate(zip(buffers, layout.dtypes, strict=True)):
-            if isinstance(buffer, Phantom):
-                mixed.append(Phantom((self.size, *buffer.shape[1:]), buffer.itemsize))
-            else:
-                mixed.append(plan.mix(buffer, None if mine is None else mine[index], dtype))
-        return unpack(mixed, layout, self._lead_shape)
-
-    def _start_pair_gossip(
-        self, buffers: tuple[Buffer, ...], layout: Layout, peer: Any, weights: tuple[float, float]
-    ) -> Request[Any]:
-        self._rows_checked(buffers, self.size, "ranks")
-        mine, theirs = (
-            checked_weight(weights[0], "self_weight"),
-            checked_weight(weights[1], "peer_weight"),
-        )
-        ranks = np.arange(self.size)
-        peers = self._partners(peer)
-        active = np.flatnonzero(peers != ranks)
-        others = peers[active]
-        first = active < others
-        columns = np.stack([np.minimum(active, others), np.maximum(active, others)], axis=1)
-        data = np.stack([np.where(first, mine, theirs), np.where(first, theirs, mine)], axis=1)
-        starts = np.arange(len(active) + 1) * 2
-        matrix = sp.csr_array((data.ravel(), columns.ravel(), starts), (len(active), self.size))
-        times = self._clocks.exchange(Edges(others, active), row_bytes(buffers))
-        mixed: list[Buffer] = []
-        for buffer, dtype in zip(buffers, layout.dtypes, strict=True):
-            if isinstance(buffer, Phantom):
-                mixed.append(buffer)
-                continue
-            result = buffer.copy()
-            if len(active):
-                result[active] = sparse_product(matrix, buffer, dtype)
-            mixed.append(result)
-        return self._request(mixed, layout, times)
-
-    def _partners(self, peer: Any) -> Any:
-        """Return the checked partner of each rank; a rank without one is its own."""
-        ranks = np.arange(self.size)
-        given = [-1 if p is None else p for p in one_per_rank(peer, self.size, "peer")]
-        peers = np.where(np.asarray(given) == -1, ranks, np.asarray(given))
-        for rank in ranks:
-            self._check_peer(peers[rank], "peer")
-        bad = np.flatnonzero(peers[peers] != ranks)
-        if len(bad):
-            one = bad[0]
-            raise ContractError(
-                f"rank {one} names peer {peers[one]}, but rank {peers[one]} names "
-                f"{peers[peers[one]]}; partners must name each other"
-            )
-        return peers
-
-    def _hierarchical(
-        self, buffers: tuple[Buffer, ...], layout: Layout, topology: Topology
-    ) -> tuple[Buffer, ...]:
-        self._rows_checked(buffers, self.size, "ranks")
-        group, nodes = self.local_size, self.num_nodes
-        shards = np.zeros(group, np.int64)
-        for buffer in buffers:
-            shards += np.diff(blocks(buffer.shape[-1], group)) * _itemsize(buffer)
-        ranks = np.arange(self.size)
-        within = Edges(*_pairs_within_nodes(nodes, group))
-        self._clocks.reach(self._clocks.exchange(within, shards[within.targets % group]))
-        plan = StackedPlan(topology.W)
-        local = np.arange(group)
-        across = Edges(
-            (plan.edges.sources[:, None] * group + local).ravel(),
-            (plan.edges.targets[:, None] * group + local).ravel(),
-        )
-        self._clocks.reach(self._clocks.exchange(across, shards[across.sources % group]))
-        self._clocks.reach(self._clocks.exchange(within, shards[within.sources % group]))
-        starts = np.arange(nodes + 1) * group
-        mean = sp.csr_array((np.full(self.size, 1.0 / group), ranks, starts), (nodes, self.size))
-        return tuple(
-            b
-            if isinstance(b, Phantom)
-            else np.repeat(plan.average(sparse_product(mean, b, dtype), dtype), group, axis=0)
-            for b, dtype in zip(buffers, layout.dtypes, strict=True)
-        )
-
-    def hierarchical_neighbor_allreduce(self, x: Any, topology: Topology) -> Any:
-        """Average within each node, then between nodes; see the base class."""
-        buffers, layout = self._hierarchical_arguments(x, topology)
-        return unpack(self._hierarchical(buffers, layout, topology), layout, self._lead_shape)
-
-    def ihierarchical_neighbor_allreduce(self, x: Any, topology: Topology) -> Request[Any]:
-        """Start a :meth:`hierarchical_neighbor_allreduce`."""
-        buffers, layout = self._hierarchical_arguments(x, topology)
-        pending = self._background(lambda comm: comm._hierarchical(buffers, layout, topology))
-        return Request(self, [pending], lambda r: unpack(r[0], layout, self._lead_shape))
-
-    def _request(
-        self, buffers: Sequence[Buffer], layout: Layout, times: Any, rows: int | None = None
-    ) -> Request[Any]:
-        lead = (self.size if rows is None else rows,)
-        return Request(self, [_Done(buffers, times)], lambda r: unpack(r[0], layout, lead))
 
     # -- collectives ---------------------------------------------------------------------------
 
@@ -398,31 +130,13 @@ class StackedCommunicator(Communicator):
             buffers = (np.zeros((self.size, 0), np.uint8),)
         self._rows_checked(buffers, self.size, "ranks")
         data = own(tuple(buffers))
-        sizes = [_itemsize(buffer) for buffer in buffers]
+        sizes = [buffer.itemsize for buffer in buffers]
         for steps in self._steps(rounds, np.arange(self.size), buffers, cuts):
             senders, receivers, segments = self._clocks.run_round(steps, sizes)
             for d, step, part, dtype in zip(data, steps, segments, dtypes, strict=True):
                 if not isinstance(d, Phantom):
                     _move(d, senders, receivers, *part, op if step.reduces else None, dtype)
         return data
-
-    def _coded_allreduce(
-        self, buffers: Sequence[Buffer], layout: Layout, op: str, compressor: Any, number: int
-    ) -> tuple[Buffer, ...]:
-        self._rows_checked(buffers, self.size, "ranks")
-        rng = numbered(self._seed, self.size, number)
-        return coded_allreduce(buffers, layout, op, compressor, rng, self._clocks)
-
-    def _coded_broadcast(
-        self, buffers: Sequence[Buffer], layout: Layout, root: int, compressor: Any, number: int
-    ) -> tuple[Buffer, ...]:
-        self._rows_checked(buffers, self.size, "ranks")
-        coded = broadcast_of(buffers, layout, root, compressor, self._seed, number)
-        at_root = np.arange(self.size) == root
-        self._spend("compress", at_root * row_bytes(buffers))
-        self._broadcast(for_all(coded.wire, self.size), coded.wire_layout, root)
-        self._spend("decompress", ~at_root * row_bytes(buffers))
-        return for_all(coded.decompressed(), self.size)
 
     def _spread(self, buffer: Buffer) -> Buffer:
         elements = buffer.shape[-1]
@@ -455,13 +169,15 @@ class StackedCommunicator(Communicator):
 
     def _alltoall_clocks(self, buffers: Sequence[Buffer]) -> None:
         self._rows_checked(buffers, self.size, "ranks")
-        block = sum(b.shape[-1] * _itemsize(b) for b in buffers)
+        block = sum(b.shape[-1] * b.itemsize for b in buffers)
         self._clocks.run_pairs(pairwise(np.arange(self.size), self.size), block)
 
     # -- messages ------------------------------------------------------------------------------
 
     def isendrecv(self, x: Any, dest: Any, source: Any, tag: int = 0) -> Request[Any]:
         """Send each rank's row along a permutation; ``dest`` and ``source`` are arrays."""
+        if type(x) is Buckets:
+            return x.start(self.isendrecv, dest, source, tag)
         buffers, layout = self._pack(x)
         self._rows_checked(buffers, self.size, "ranks")
         to = np.asarray(one_per_rank(dest, self.size, "dest"))
@@ -483,7 +199,7 @@ class StackedCommunicator(Communicator):
                 f"{to[origin[one]]}; dest must be the inverse of source"
             )
         times = self._clocks.exchange(Edges(origin, ranks), row_bytes(buffers))
-        return self._request([_take(buffer, origin) for buffer in buffers], layout, times)
+        return self._request([take(buffer, origin) for buffer in buffers], layout, times)
 
     def isend(self, x: Any, dest: int, tag: int = 0) -> Request[None]:
         """Not here: a message between two ranks needs ranks that run by themselves."""
@@ -531,9 +247,9 @@ class StackedCommunicator(Communicator):
     def _await(self, pending: Sequence[Pending]) -> list[Any]:
         values = []
         for done in pending:
-            assert isinstance(done, _Done)
+            assert isinstance(done, Done)
             self._clocks.reach(done.times)
-            if isinstance(done, _Background):
+            if isinstance(done, Background):
                 self._clocks.in_background -= 1
             values.append(done.value)
         return values
@@ -542,7 +258,7 @@ class StackedCommunicator(Communicator):
         return all(
             done.times is None or bool(np.all(self._clocks.time >= done.times))
             for done in pending
-            if isinstance(done, _Done)
+            if isinstance(done, Done)
         )
 
     def _background(self, operation: Callable[[Self], Any]) -> Pending:
@@ -552,7 +268,7 @@ class StackedCommunicator(Communicator):
         value = operation(twin)
         self._clocks.messages = twin._clocks.messages
         self._clocks.in_background += 1
-        return _Background(value, twin._clocks.time)
+        return Background(value, twin._clocks.time)
 
     # -- time and chance -----------------------------------------------------------------------
 
@@ -603,24 +319,6 @@ class StackedCommunicator(Communicator):
         )
         if self._observer is not None and self._observer.collect(observation):
             raise StopRun
-
-
-def _itemsize(buffer: Buffer) -> int:
-    return buffer.itemsize
-
-
-def _take(buffer: Buffer, rows: Any) -> Buffer:
-    if isinstance(buffer, Phantom):
-        return Phantom((len(rows), *buffer.shape[1:]), buffer.itemsize)
-    taken: Buffer = buffer[rows]
-    return taken
-
-
-def _pairs_within_nodes(nodes: int, group: int) -> tuple[Any, Any]:
-    source, target = np.meshgrid(np.arange(group), np.arange(group), indexing="ij")
-    apart = source != target
-    first = (np.arange(nodes) * group)[:, None]
-    return (first + source[apart]).ravel(), (first + target[apart]).ravel()
 
 
 def _move(

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from dectool.communicator import generator
-from dectool.communicator._arrays import Buffer, Phantom
-from dectool.communicator._coded import Coded, encode, template
+from dectool.communicator._arrays import Buffer
+from dectool.communicator._coded import Coded
 from dectool.communicator._compressed_collectives import (
     ALLREDUCE,
     BROADCAST,
     compressed_blocks,
     reduced_block,
 )
+from dectool.communicator._encode import encode, template
 from dectool.communicator._parcel import Layout, join, row_bytes
 from dectool.sim._random import StackedGenerator
 from dectool.sim.stacked._clocks import Clocks, Edges
+from dectool.sim.stacked._done import one_row, repeated
 
 
 def coded_allreduce(
@@ -43,23 +45,23 @@ def coded_allreduce(
     blocks, sent = [], np.empty(size, np.int64)
     for rank, part in enumerate(parts):
         rows = part.decompressed()
-        terms = [tuple(_row(buffer, source) for buffer in rows) for source in range(size)]
+        terms = [tuple(one_row(buffer, source) for buffer in rows) for source in range(size)]
         reduced = reduced_block(terms, part.layout, op, size)
         block = encode(reduced, part.layout, compressor, rng.of(rank), (), "allreduce")
         sent[rank] = block.nbytes
         blocks.append(block.decompressed())
     clocks.reach(clocks.exchange(edges, sent[edges.sources]))
     clocks.spend(codec.decompress, whole - shares)
-    return tuple(_for_all(join(pieces), size) for pieces in zip(*blocks, strict=True))
+    return tuple(repeated(join(pieces), size) for pieces in zip(*blocks, strict=True))
 
 
 def broadcast_of(
     buffers: Sequence[Buffer], layout: Layout, root: int, compressor: Any, seed: int, number: int
 ) -> Coded:
     """Return what the root sends."""
-    template([_row(b, root) for b in buffers], layout, compressor, "broadcast")
+    template([one_row(b, root) for b in buffers], layout, compressor, "broadcast")
     rng = generator(seed, root, BROADCAST, number)
-    rows = [_row(buffer, root) for buffer in buffers]
+    rows = [one_row(buffer, root) for buffer in buffers]
     return encode(rows, layout, compressor, rng, (), "broadcast")
 
 
@@ -70,23 +72,10 @@ def numbered(seed: int, size: int, number: int) -> StackedGenerator:
 
 def for_all(buffers: Sequence[Buffer], size: int) -> tuple[Buffer, ...]:
     """Return one rank's buffers as those of every rank."""
-    return tuple(_for_all(buffer, size) for buffer in buffers)
+    return tuple(repeated(buffer, size) for buffer in buffers)
 
 
 def _all_pairs(size: int) -> Edges:
     source, target = np.meshgrid(np.arange(size), np.arange(size))
     apart = source != target
     return Edges(source[apart], target[apart])
-
-
-def _row(buffer: Buffer, index: int) -> Buffer:
-    if isinstance(buffer, Phantom):
-        return Phantom(buffer.shape[1:], buffer.itemsize)
-    row: Buffer = buffer[index]
-    return row
-
-
-def _for_all(buffer: Buffer, size: int) -> Buffer:
-    if isinstance(buffer, Phantom):
-        return Phantom((size, *buffer.shape), buffer.itemsize)
-    return np.repeat(buffer[None], size, axis=0)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from dectool.communicator._arrays import is_array
+from dectool.communicator._bucket import Bucket
+from dectool.communicator._buckets import Buckets
 from dectool.errors import ContractError
 
 _SCALARS = (np.generic, bool, int, float, complex)
@@ -82,6 +84,8 @@ def unstack_tree(tree: Any, rank: int, size: int) -> Any:
     """Return one rank's share of a stacked value; what is not stacked is shared by all."""
     if isinstance(tree, dict):
         return {key: unstack_tree(value, rank, size) for key, value in tree.items()}
+    if isinstance(tree, (Bucket, Buckets)):
+        return tree.row(rank)
     if isinstance(tree, tuple):
         items = [unstack_tree(item, rank, size) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)

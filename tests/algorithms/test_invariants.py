@@ -8,7 +8,11 @@ import dectool
 from dectool import algorithms, problems, topology
 
 TRACKING = ["DIGing", "SemiATCGradientTracking", "ATCGradientTracking"]
-EXACT = [n for n, k in algorithms.ALGORITHMS.items() if k.exact and k.uses_gradient]
+EXACT = [
+    n
+    for n, k in algorithms.ALGORITHMS.items()
+    if k.exact and k.uses_gradient and not k.asynchronous and not k.needs.tree
+]
 
 
 def quadratic(n, d=3, seed=0):

@@ -9,6 +9,7 @@ import pytest
 
 import dectool
 from dectool import compression, topology
+from dectool.communicator import generator
 from dectool.errors import ArgumentError, ArgumentTypeError, ContractError
 from dectool.sim import AlphaBeta, Codec
 
@@ -66,6 +67,47 @@ def test_a_compressed_allreduce_sends_two_nths_from_each(backend: str) -> None:
     result = dectool.run(program, n=4, backend=backend)
     assert (result.messages, result.bytes) == (24, 24 * 16 * 2)
     assert all(np.array_equal(value, np.full(64, 2.5)) for value in result.values)
+
+
+@pytest.mark.parametrize("backend", ["stacked", "sim"])
+@pytest.mark.parametrize("name", ["qsgd:4", "randomk:0.3", "natural"])
+def test_random_rows_have_the_bits_of_sim(name: str, backend: str) -> None:
+    """Each rank draws for its rows, one after the other, whoever they go to."""
+    graph = topology.star(4)
+    c = compression.get(name)
+    rows = [
+        np.random.default_rng(rank).normal(size=(len(graph.out_neighbors(rank)), 12))
+        for rank in range(4)
+    ]
+
+    def program(comm: Any) -> Any:
+        x = np.concatenate(rows) if comm.backend == "stacked" else rows[comm.rank]
+        edges = comm.neighbor_alltoall(x, graph, compressor=c)
+        if comm.backend == "stacked":
+            ends = np.cumsum(graph.in_degrees)
+            return [{"edges": part} for part in np.split(edges, ends[:-1])]
+        return {"edges": edges}
+
+    for rank, value in enumerate(dectool.run(program, n=4, backend=backend, seed=5).values):
+        senders = graph.in_neighbors(rank)
+        for edge, sender in zip(value["edges"], senders, strict=True):
+            rng = generator(5, sender, "compression")
+            theirs = c.decompress(c.compress(rows[sender], rng))
+            assert edge.tobytes() == theirs[graph.out_neighbors(sender).index(rank)].tobytes()
+
+
+def test_the_number_of_an_allreduce_is_not_that_of_its_messages() -> None:
+    """Ranks may give one number again and again, and messages still find each other."""
+
+    def program(comm: Any) -> Any:
+        c = compression.QSGD(2)
+        x = np.arange(20.0) * (1 + comm.rank)
+        requests = [comm.iallreduce(x, compressor=c, number=0) for _ in range(3)]
+        comm.allreduce(x, compressor=c)
+        return [request.wait().tobytes() for request in requests]
+
+    values = dectool.run(program, n=3, backend="sim").values
+    assert len({one for value in values for one in value}) == 1
 
 
 def test_an_average_with_the_identity_has_the_bits_of_one_without() -> None:
@@ -191,6 +233,37 @@ def test_ranks_that_compress_differently_are_told_so() -> None:
             "'mean' or 'sum'",
         ),
         (
+            lambda comm, x: comm.neighbor_alltoall(
+                x[None], compressor=compression.Moniqua(theta=1.0)
+            ),
+            ArgumentError,
+            "the receiver has none",
+        ),
+        (
+            lambda comm, x: comm.neighbor_alltoall(x[None], compressor="topk:1"),
+            ArgumentTypeError,
+            "compression.get",
+        ),
+        (
+            lambda comm, x: comm.neighbor_alltoall(
+                x[None].astype(int), compressor=compression.TopK(1)
+            ),
+            ArgumentTypeError,
+            "cast first",
+        ),
+        (
+            lambda comm, x: comm.neighbor_alltoall(x[:, None], compressor=compression.TopK(1)),
+            ContractError,
+            "leading axis 4",
+        ),
+        (
+            lambda comm, x: comm.hierarchical_neighbor_allreduce(
+                x, topology.complete(2), compressor="topk"
+            ),
+            ArgumentTypeError,
+            "compression.get",
+        ),
+        (
             lambda comm, x: comm.broadcast(x, compressor=compression.Threshold(1.0)),
             ArgumentError,
             "fixed size",
@@ -243,6 +316,14 @@ def test_times_with_a_codec_are_the_same_on_both_backends() -> None:
         comm.neighbor_allgather(comm.compress(x, compressor))
         comm.pair_gossip(x, comm.per_rank([1, 0, -1, 4, 3].__getitem__), compressor=compressor)
         comm.allreduce(x, compressor=compressor)
+        comm.hierarchical_neighbor_allreduce(x, topology.ring(5), compressor=compressor)
+        edges = [[(r, k) for k in graph.out_neighbors(r)] for r in range(5)]
+        rows = [
+            np.random.default_rng(9).normal(size=(len(mine), 17)) * (1 + r)
+            for r, mine in enumerate(edges)
+        ]
+        mine = np.concatenate(rows) if comm.backend == "stacked" else rows[comm.rank]
+        comm.neighbor_alltoall(mine, compressor=compressor)
         if compressor.fixed_size:
             comm.broadcast(x, 3, compressor=compressor)
 

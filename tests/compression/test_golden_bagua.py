@@ -8,6 +8,15 @@ import numpy as np
 import pytest
 
 from dectool import compression, topology
+from tests.bagua import (
+    BYTEGRAD_GRADIENTS,
+    BYTEGRAD_MEAN,
+    RING_CODES,
+    RING_GRADIENTS,
+    RING_LR,
+    RING_WEIGHTS,
+    RING_X,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -76,52 +85,28 @@ def test_sizes_are_those_of_bagua(count, chunks, size):
 
 def test_bytegrad_of_two_ranks():
     """Section 7.2: compress in two chunks, exchange, average, compress again."""
-    gradients = np.array([[0.1, -0.2, 0.3, 0], [0.5, 0, -0.1, 0]], np.float32)
+    gradients = np.pad(BYTEGRAD_GRADIENTS, [(0, 0), (0, 1)])
     c = compression.MinMax8(block=2)
     arrived = c.decompress(c.compress(gradients))
     reduced = (arrived[0] + arrived[1]) / np.float32(2)
     np.testing.assert_allclose(reduced, [0.3000001, -0.1, 0.1, 0], rtol=CLOSE, atol=1e-9)
     second = c.compress(reduced)
     assert second.data[0, [32, 33, 96, 97]].tolist() == [255, 0, 255, 0]
-    want = [0.2996080, -0.1003922, 0.1000001]
-    np.testing.assert_allclose(c.decompress(second)[:3], want, rtol=CLOSE)
+    np.testing.assert_allclose(c.decompress(second)[:3], BYTEGRAD_MEAN, rtol=CLOSE)
 
 
 def test_low_precision_ring_of_three():
     """Section 7.3: t = x + l/3 + r/3 - 5w/3, and everyone moves every replica by C(t)."""
-    x = np.array([[1, 0, -0.5, 0.25], [0.2, 0.4, 0.6, 0.8], [-1, -0.9, 0.3, 0.7]], np.float32)
-    g = np.array([[1, 2, 3, 4], [2, 0, -2, 1], [0, 1, 0, -1]], np.float32)
-    codes = [
-        [[255, 85, 0, 127], [0, 85, 170, 255], [0, 15, 195, 255]],
-        [[0, 125, 255, 181], [199, 0, 255, 212], [255, 165, 0, 30]],
-        [[89, 82, 255, 0], [85, 87, 255, 0], [80, 86, 255, 0]],
-    ]
-    weights = [
-        [
-            [1.0000001, 0, -0.5000001, 0.2470588],
-            [0.2, 0.4000001, 0.6000001, 0.8000002],
-            [-1.0000001, -0.9000001, 0.3, 0.7],
-        ],
-        [
-            [-0.0343791, -0.3644445, -0.1677124, 0.1827451],
-            [-0.1329413, -0.1670589, 0.3329412, 0.4823530],
-            [0.0688889, -0.2664052, 0.1355556, 0.6806536],
-        ],
-        [
-            [-0.1329095, -0.4657786, -0.1997548, 0.0485676],
-            [-0.2328414, -0.2661662, 0.3004340, 0.3487564],
-            [-0.0328204, -0.3658374, 0.1002610, 0.5485834],
-        ],
-    ]
+    x = RING_X
     w, left, right = (np.zeros_like(x) for _ in range(3))
     third, five_thirds = np.float32(1 / 3), np.float32(5 / 3)
     for k in range(3):
         payload = MINMAX.compress(x + left * third + right * third - w * five_thirds)
-        assert payload.data[:, 32:36].tolist() == codes[k]
+        assert payload.data[:, 32:36].tolist() == RING_CODES[k]
         moved = MINMAX.decompress(payload)
         w, left, right = w + moved, left + np.roll(moved, 1, 0), right + np.roll(moved, -1, 0)
-        np.testing.assert_allclose(w, weights[k], atol=CLOSE)
-        x = w - np.float32(0.1) * g
+        np.testing.assert_allclose(w, RING_WEIGHTS[k], atol=CLOSE)
+        x = w - np.float32(RING_LR) * RING_GRADIENTS
 
 
 class Training:

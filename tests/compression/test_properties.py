@@ -30,6 +30,8 @@ DETERMINISTIC = [
     "topk:0.25",
     "topk:3|minmax8",
     "topk:3|sign",
+    "pertensor:minmax8:7",
+    "pertensor:topk:2",
 ]
 RANDOM = [
     "qsgd:4",
@@ -43,6 +45,8 @@ RANDOM = [
     "lowrank:3",
     "topk:3|qsgd:4",
     "topk:3|natural",
+    "pertensor:qsgd:4",
+    "pertensor:lowrank:1",
 ]
 
 

@@ -29,6 +29,8 @@ TEXTS = {
     "moniqua:0.5,bits=4,stochastic=true": c.Moniqua(0.5, 4, stochastic=True),
     "topk:0.01|qsgd:4": c.Compose(c.TopK(0.01), c.QSGD(4)),
     "topk:100|topk:10|sign": c.TopK(100) | (c.TopK(10) | c.ScaledSign()),
+    "pertensor:qsgd:4": c.PerTensor(c.QSGD(4)),
+    "ef:pertensor:topk:0.01|sign": c.ErrorFeedback(c.PerTensor(c.TopK(0.01) | c.ScaledSign())),
     "ef:topk:0.01": c.ErrorFeedback(c.TopK(0.01)),
     "ef:topk:0.01|qsgd:4": c.ErrorFeedback(c.TopK(0.01) | c.QSGD(4)),
     "ef21:sign": c.EF21(c.ScaledSign()),
@@ -122,6 +124,9 @@ def test_what_is_wrong_is_said(text):
         (lambda: c.LowRank(1, shape=(2, 2.5)), "shape is a whole number"),
         (lambda: c.ScaledSign() | c.TopK(1), "begin with TopK"),
         (lambda: c.TopK(1) | c.Moniqua(1.0), "cannot compress the values"),
+        (lambda: c.get("pertensor:ef:topk:1"), "wrap a compressor without memory"),
+        (lambda: c.get("pertensor:pertensor:topk:1"), "wrap a compressor without memory"),
+        (lambda: c.get("topk:2|pertensor:sign"), "cannot compress the values"),
     ],
 )
 def test_wrong_types_are_refused(make, message):

@@ -3,135 +3,46 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dectool.communicator import (
     Request,
     _arrays,
-    _coded,
     _collectives,
     _compressed,
-    _compressed_collectives,
     _core,
     _groups,
+    _layout,
     _neighborhood,
     _one_rank,
     _parcel,
-    _plans,
     _rounds,
+    _tree,
 )
 from dectool.communicator._collectives import CollectiveOperations
-from dectool.communicator._compressed_collectives import CompressedCollectives
 from dectool.communicator._core import CommunicatorCore
 from dectool.communicator._groups import GroupOperations
 from dectool.communicator._hierarchical import HierarchicalOperations
 from dectool.communicator._neighborhood import NeighborhoodOperations
-from dectool.kernels import _casts
+from dectool.communicator._plans import NeighborPlans
 from dectool.sim import AlphaBeta
 from dectool.sim._communicator import SimCommunicator
 from dectool.sim._engine import Engine
+from tests.conformance.arithmetic_mutations import ARITHMETIC, backwards, from_the_first_term
+from tests.conformance.compressed_mutations import COMPRESSED_MUTATIONS
+from tests.conformance.fused_mutations import FUSED_MUTATIONS
+from tests.conformance.planting import Mutation, Patch, instead, last_first, replace
+from tests.conformance.window_mutations import WINDOW_MUTATIONS
 
-Patch = pytest.MonkeyPatch
-Mutation = Callable[[Patch], None]
 run_module = importlib.import_module("dectool.run")
-
-
-def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Mutation:
-    """Return the mutation that puts ``make(original)`` in the place of an attribute."""
-
-    def plant(patch: Patch) -> None:
-        patch.setattr(owner, name, make(getattr(owner, name)), raising=False)
-
-    return plant
-
-
-def instead(owner: Any, name: str, value: Any) -> Mutation:
-    return replace(owner, name, lambda original: value)
-
-
-# -- arithmetic --------------------------------------------------------------------------------
-
-
-def backwards(original: Any) -> Any:
-    return lambda weights, rows, dtype: original(weights[::-1], rows[::-1], dtype)
-
-
-def from_the_first_term(original: Any) -> Any:
-    """Drop the +0.0 that every sum starts from."""
-
-    def mutant(weights: Any, rows: Any, dtype: str) -> Any:
-        total = original(weights, rows, dtype)
-        if dtype in ("float64", "float32"):
-            products = [
-                np.asarray(w, row.dtype) * row for w, row in zip(weights, rows, strict=True)
-            ]
-            negative = np.all([(p == 0) & np.signbit(p) for p in products], axis=0)
-            total[negative] = -0.0
-        return total
-
-    return mutant
-
-
-def without_rounding(original: Any) -> Any:
-    """Sum in extended precision, as fused multiply-adds in part do."""
-
-    def mutant(weights: Any, rows: Any, dtype: str) -> Any:
-        if dtype != "float64":
-            return original(weights, rows, dtype)
-        return original(weights, [row.astype("longdouble") for row in rows], "float128").astype(
-            "f8"
-        )
-
-    return mutant
-
-
-def transposed(original: Any) -> Any:
-    def mutant(topology: Any, rank: int) -> Any:
-        plan = original(topology, rank)
-        ranks = [*plan.sources]
-        if plan.place is not None:
-            ranks.insert(plan.place, rank)
-        return plan._replace(weights=tuple(topology.weight(j, rank) for j in ranks))
-
-    return mutant
-
-
-def in_double(original: Any) -> Any:
-    """Return NumPy's float32 as float64."""
-
-    def mutant(*args: Any, **named: Any) -> Any:
-        array = original(*args, **named)
-        single = isinstance(array, np.ndarray) and array.dtype == "float32"
-        return array.astype("float64") if single else array
-
-    return mutant
-
-
-ARITHMETIC: dict[str, Mutation] = {
-    "order of summation": replace(_parcel, "weighted_sum", backwards),
-    "no +0.0": replace(_parcel, "weighted_sum", from_the_first_term),
-    "no rounding of products": replace(_parcel, "weighted_sum", without_rounding),
-    "transposed W": replace(_plans, "plan_of", transposed),
-    "float16 summed in float16": instead(_casts, "is_half", lambda dtype: False),
-    "wrong dtype": replace(_neighborhood, "unpack", in_double),
-}
-"""Slips of arithmetic; all break neighbor_allreduce."""
-
-
-# -- the rest, by the check that finds it -----------------------------------------------------
 
 
 def deaf_to_topology(original: Any) -> Any:
     return lambda self, topology, *weights: original(self, None, *weights)
-
-
-def last_first(original: Any) -> Any:
-    return lambda rows, like: original(rows[::-1], like)
 
 
 def newest_first(patch: Patch) -> None:
@@ -246,6 +157,14 @@ def swap_weights(original: Any) -> Any:
     return lambda self, buffers, layout, peer, w: original(self, buffers, layout, peer, w[::-1])
 
 
+def without_weights(original: Any) -> Any:
+    def tolerating(self: Any, plan: Any, missing: Any) -> Any:
+        plan = original(self, plan, missing)
+        return dataclasses.replace(plan, weights=tuple(0.0 for _ in plan.weights))
+
+    return tolerating
+
+
 def without_own(original: Any) -> Any:
     return lambda self, buffers, layout, plan, mine: original(self, buffers, layout, plan, None)
 
@@ -338,40 +257,11 @@ def as_float(original: Any) -> Any:
 
 def in_order_given(patch: Patch) -> None:
     patch.setattr(
-        _parcel,
+        _tree,
         "sorted",
         lambda items, key=None: list(items) if key is repr else builtins.sorted(items, key=key),
         raising=False,
     )
-
-
-def halved(original: Any) -> Any:
-    return lambda self, wire, near: tuple(0.5 * buffer for buffer in original(self, wire, near))
-
-
-def backwards_pieces(original: Any) -> Any:
-    return lambda pieces: original(pieces[::-1])
-
-
-def as_it_is(original: Any) -> Any:
-    """Give the root its own array, not what it has sent."""
-
-    def mutant(self: Any, buffers: Any, layout: Any, root: int, *rest: Any) -> Any:
-        data = original(self, buffers, layout, root, *rest)
-        return buffers if self.rank == root else data
-
-    return mutant
-
-
-def one_number_less(original: Any) -> Any:
-    """Compress with half the share of the numbers that are to be kept."""
-
-    def mutant(buffers: Any, layout: Any) -> Any:
-        for buffer in buffers:
-            buffer[np.argmax(np.abs(buffer))] *= 0.5
-        return original(buffers, layout)
-
-    return mutant
 
 
 MUTATIONS: dict[str, list[Mutation]] = {
@@ -397,6 +287,12 @@ MUTATIONS: dict[str, list[Mutation]] = {
     ],
     "hierarchical_neighbor_allreduce_averages_nodes": [
         replace(HierarchicalOperations, "_reduce_parts", reversed_parts)
+    ],
+    "policies_change_nothing_where_nothing_is_lost": [
+        replace(NeighborPlans, "_tolerating", without_weights),
+        instead(_core, "checked_policy", lambda policy: policy),
+        instead(CommunicatorCore, "restarts", 1),
+        instead(CommunicatorCore, "_enter", lambda self, step: step + 1),
     ],
     "non_blocking_forms_return_what_the_blocking_ones_do": [
         replace(Request, "wait", copied),
@@ -449,7 +345,7 @@ MUTATIONS: dict[str, list[Mutation]] = {
     "per_rank_makes_values_that_differ": [
         instead(CommunicatorCore, "per_rank", lambda self, function: function(0))
     ],
-    "containers_come_out_as_they_went_in": [replace(_parcel, "_unflatten", tuples)],
+    "containers_come_out_as_they_went_in": [replace(_tree, "unflatten", tuples)],
     "ranks_may_fill_a_dict_in_any_order": [in_order_given],
     "any_shape_and_memory_order_will_do": [replace(_arrays, "_open_numpy", in_memory_order)],
     "inputs_are_neither_changed_nor_kept": [
@@ -458,7 +354,7 @@ MUTATIONS: dict[str, list[Mutation]] = {
         uncopied(_neighborhood),
     ],
     "meta_tensors_carry_shape_and_dtype": [replace(_parcel, "close_array", as_float)],
-    "libraries_may_differ_between_ranks": [instead(_parcel, "_is_meta", lambda leaf: leaf.origin)],
+    "libraries_may_differ_between_ranks": [instead(_layout, "is_meta", lambda leaf: leaf.origin)],
     "averages_of_integers_and_bools_are_refused": [
         instead(_parcel.Layout, "require_averageable", lambda self, operation: None)
     ],
@@ -480,9 +376,6 @@ MUTATIONS: dict[str, list[Mutation]] = {
         instead(_neighborhood, "same_layout", lambda mine, other, who: None),
     ],
     "wrong_times_and_purposes_are_refused": [lax("_checked_seconds")],
-    "windows_are_not_there_yet": [
-        instead(CommunicatorCore, "window", lambda self, x, name, topology=None: None)
-    ],
     "wrong_messages_are_refused": [lax("_check_peer")],
     "wrong_exchanges_are_refused": [lax("_check_peer")],
     "wrong_splits_are_refused": [
@@ -492,27 +385,8 @@ MUTATIONS: dict[str, list[Mutation]] = {
         instead(_compressed, "same_layout", lambda mine, other, who: None),
         instead(_collectives, "same_layout", lambda mine, other, who: None),
     ],
-    "neighbors_receive_what_payloads_stand_for": [
-        replace(_coded.Coded, "received", halved),
-        instead(_compressed, "own", lambda buffers: tuple(np.zeros_like(b) for b in buffers)),
-        replace(_parcel, "weighted_sum", backwards),
-    ],
-    "payloads_are_averaged_and_gathered": [
-        replace(_compressed, "stack", last_first),
-        replace(_coded.Coded, "received", halved),
-    ],
-    "partners_trade_payloads": [replace(_coded.Coded, "received", halved)],
-    "compressed_allreduce_averages_blocks_twice_compressed": [
-        replace(_compressed_collectives, "divide", lambda original: lambda total, n, dtype: total),
-        replace(_parcel, "weighted_sum", backwards),
-        replace(_compressed_collectives, "join", backwards_pieces),
-    ],
-    "compressed_broadcast_gives_what_the_root_sent": [
-        replace(CompressedCollectives, "_coded_broadcast", as_it_is)
-    ],
-    "bytes_sent_counts_payloads": [
-        instead(SimCommunicator, "bytes_sent", property(lambda self: 8 * len(self._sequence)))
-    ],
-    "containers_are_compressed_by_dtype": [replace(_coded, "_leaves", one_number_less)],
+    **COMPRESSED_MUTATIONS,
+    **FUSED_MUTATIONS,
+    **WINDOW_MUTATIONS,
 }
 """Mistakes that each check must find when it runs on the simulator."""

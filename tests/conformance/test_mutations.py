@@ -13,7 +13,7 @@ from dectool import sim
 from dectool.communicator import _parcel
 from dectool.kernels import _weighted_sum
 from dectool.sim import stacked
-from dectool.sim.stacked import _communicator as stacked_communicator, _plan
+from dectool.sim.stacked import _neighborhood as stacked_neighborhood, _plan
 from dectool.testing import (
     CHECKS,
     SIM,
@@ -23,7 +23,8 @@ from dectool.testing import (
     random_script,
     run_script,
 )
-from tests.conformance.mutations import MUTATIONS, Mutation, replace
+from tests.conformance.mutations import MUTATIONS
+from tests.conformance.planting import Mutation, replace
 from tests.sim import test_collective_costs
 
 
@@ -95,7 +96,7 @@ def with_factors_forgotten(original: Any) -> Any:
 STACKED_MUTATIONS = {
     "order of summation": replace(_plan, "sparse_product", reversed_rows),
     "edges in another order": replace(_plan.StackedPlan, "mix", shifted_edges),
-    "factors forgotten": replace(stacked_communicator, "given_plan", with_factors_forgotten),
+    "factors forgotten": replace(stacked_neighborhood, "given_plan", with_factors_forgotten),
 }
 
 
@@ -165,7 +166,7 @@ def last_round_unfinished(original: Any) -> Any:
 
 
 COSTS = {
-    "bytes": replace(stacked_communicator, "row_bytes", a_byte_more),
+    "bytes": replace(stacked_neighborhood, "row_bytes", a_byte_more),
     "messages": replace(stacked.Clocks, "exchange", one_message_less),
     "port": replace(stacked.Clocks, "_send", port_forgotten),
     "background": replace(stacked.StackedCommunicator, "_background", last_round_unfinished),

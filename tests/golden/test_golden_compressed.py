@@ -11,6 +11,14 @@ import pytest
 import dectool
 from dectool import algorithms, problems, topology
 from dectool.algorithms import State
+from tests.bagua import (
+    BYTEGRAD_GRADIENTS,
+    BYTEGRAD_MEAN,
+    RING_GRADIENTS,
+    RING_LR,
+    RING_WEIGHTS,
+    RING_X,
+)
 from tests.golden.test_g8 import X0
 
 H = np.repeat(np.array([1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0])[:, None], 6, axis=1)
@@ -82,32 +90,14 @@ def test_sum_in_place_of_replicas_does_not_drift():
 
 def test_low_precision_decentralized_is_bagua_s():
     """Three rounds on three ranks: what is sent, and x after each gradient step."""
-    X = np.array([[1, 0, -0.5, 0.25], [0.2, 0.4, 0.6, 0.8], [-1, -0.9, 0.3, 0.7]], np.float32)
-    G = np.array([[1, 2, 3, 4], [2, 0, -2, 1], [0, 1, 0, -1]], np.float32)
-    expected = [
-        [
-            [1.0000001, 0, -0.5000001, 0.2470588],
-            [0.2, 0.4000001, 0.6000001, 0.8000002],
-            [-1.0000001, -0.9000001, 0.3, 0.7],
-        ],
-        [
-            [-0.0343791, -0.3644445, -0.1677124, 0.1827451],
-            [-0.1329413, -0.1670589, 0.3329412, 0.4823530],
-            [0.0688889, -0.2664052, 0.1355556, 0.6806536],
-        ],
-        [
-            [-0.1329095, -0.4657786, -0.1997548, 0.0485676],
-            [-0.2328414, -0.2661662, 0.3004340, 0.3487564],
-            [-0.0328204, -0.3658374, 0.1002610, 0.5485834],
-        ],
-    ]
-    algorithm = algorithms.LowPrecisionDecentralized(lr=0.1)
+    algorithm = algorithms.LowPrecisionDecentralized(lr=RING_LR)
 
     def program(comm):
         # BAGUA's first round sends x itself, from replicas at zero.
-        state = State(x=0 * X[comm.rank], pull=0 * X[comm.rank], draws=0)
+        zero = 0 * RING_X[comm.rank]
+        state = State(x=zero, pull=zero, draws=0)
         out = []
-        for gradients in (-10 * X, G, G):
+        for gradients in (-10 * RING_X, RING_GRADIENTS, RING_GRADIENTS):
             state = algorithm.step(comm, state, lambda x, g=gradients: g[comm.rank])
             out.append(state.x)
         return np.stack(out, axis=-2)
@@ -115,12 +105,12 @@ def test_low_precision_decentralized_is_bagua_s():
     for backend in ("stacked", "sim"):
         values = dectool.run(program, n=3, backend=backend).values
         found = np.stack([np.asarray(values[rank]) for rank in range(3)], axis=1)
-        np.testing.assert_allclose(found, expected, atol=5e-7)
+        np.testing.assert_allclose(found, RING_WEIGHTS, atol=5e-7)
 
 
 @pytest.mark.parametrize("backend", ["stacked", "sim"])
 def test_bytegrad_is_bagua_s(backend):
-    G = np.array([[0.1, -0.2, 0.3], [0.5, 0, -0.1]], np.float32)
+    G = BYTEGRAD_GRADIENTS
     algorithm = algorithms.ByteGrad(lr=1.0)
 
     def program(comm):
@@ -129,7 +119,7 @@ def test_bytegrad_is_bagua_s(backend):
         return -algorithm.step(comm, state, lambda x: G[comm.rank]).x
 
     for value in dectool.run(program, n=2, backend=backend).values:
-        np.testing.assert_allclose(value, [0.2996080, -0.1003922, 0.1000001], atol=1e-7)
+        np.testing.assert_allclose(value, BYTEGRAD_MEAN, atol=1e-7)
 
 
 # m, v and x after steps with gradients 1, 2, 3, 4, 5; the third is dropped.

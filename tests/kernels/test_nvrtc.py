@@ -23,7 +23,7 @@ def nvrtc() -> ctypes.CDLL:
         for library in sorted(Path(place).glob("*/lib/libnvrtc.so.*")):
             if "alt" not in library.name:
                 return ctypes.CDLL(str(library))
-    pytest.skip("nvrtc is not installed: pip install nvidia-cuda-nvrtc-cu12")
+    pytest.skip("nvrtc is not installed: pip install 'dectool[nvrtc]'")
 
 
 def compiled(nvrtc: ctypes.CDLL, source: str, architecture: str) -> tuple[str, str]:

@@ -56,6 +56,12 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
         "algorithm": algorithms.ATC(lr=0.1),
     },
     "tracking": lambda: {"algorithm": algorithms.ATCGradientTracking(lr=0.05), "seed": 3},
+    "running sums": lambda: {
+        "algorithm": algorithms.RobustPushSum(),
+        "problem": problems.Averaging(np.eye(4)),
+        "topology": topology.exponential(4, weights="uniform_push"),
+        "missing": "self",
+    },
 }
 
 

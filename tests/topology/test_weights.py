@@ -9,7 +9,8 @@ from dectool import topology
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology import WEIGHTS
 
-UNDIRECTED_ONLY = [name for name in WEIGHTS if not name.startswith("uniform")]
+ANY_GRAPH = ("uniform", "uniform_push", "sinkhorn")
+UNDIRECTED_ONLY = [name for name in WEIGHTS if name not in ANY_GRAPH]
 
 
 @st.composite
@@ -80,7 +81,7 @@ def test_formulas(graph):
         "uniform": np.broadcast_to(1 / (1 + d)[:, None], A.shape),
         "uniform_push": np.broadcast_to(1 / (1 + d)[None, :], A.shape),
     }
-    assert set(expected) == set(WEIGHTS)
+    assert set(expected) == set(WEIGHTS) - {"sinkhorn"}
     for weights, off in expected.items():
         W = topology.from_graph(graph, weights=weights).to_dense()
         np.testing.assert_allclose(W[A], off[A], atol=1e-12, rtol=0, err_msg=weights)
@@ -108,6 +109,42 @@ def test_uniform_rules_on_digraphs(graph):
     np.testing.assert_allclose(push.to_dense() @ mass, mass, atol=1e-11)
     assert pi.sum() == pytest.approx(1)
     assert (pi > 0).all()
+
+
+@given(digraphs() | graphs())
+@settings(max_examples=100, deadline=None)
+def test_sinkhorn_scales_rows_and_columns(graph):
+    t = topology.from_graph(graph, weights="sinkhorn")
+    W, A = t.to_dense(), adjacency(graph) | np.eye(len(graph), dtype=bool)
+    np.testing.assert_allclose(W.sum(axis=1), 1, atol=1e-13)
+    np.testing.assert_allclose(W.sum(axis=0), 1, atol=1e-13)
+    np.testing.assert_array_equal(W > 0, A)
+    assert t.is_symmetric == (not t.is_directed)
+    # W = diag(x) A diag(y), x and y read off a tree.
+    x, y = np.ones(len(W)), np.full(len(W), W[0, 0])
+    for i, j in nx.bfs_edges(graph.to_undirected(), 0):
+        if A[j, i]:
+            x[j] = W[j, i] / y[i]
+            y[j] = W[j, j] / x[j]
+        else:
+            y[j] = W[i, j] / x[i]
+            x[j] = W[j, j] / y[j]
+    np.testing.assert_allclose(W, np.outer(x, y) * A, rtol=1e-9)
+
+
+def test_sinkhorn_closed_form_and_slow_graphs():
+    # 0 -> 1 -> 2 -> 0 and 1 -> 0: the golden ratio squared and its like.
+    t = topology.from_graph(nx.DiGraph([(0, 1), (1, 2), (2, 0), (1, 0)]), weights="sinkhorn")
+    assert t.weight(0, 1) == pytest.approx(5**0.5 - 2, abs=1e-14)
+    out_and_back = nx.DiGraph([(i, i + 1) for i in range(199)])
+    out_and_back.add_edges_from((i, 0) for i in range(1, 200))
+    slow = topology.from_graph(out_and_back, weights="sinkhorn").to_dense()
+    assert abs(slow.sum(axis=0) - 1).max() < 1e-13
+    assert abs(slow.sum(axis=1) - 1).max() < 1e-13
+    with pytest.raises(
+        TopologyError, match=r"every edge on a circuit, but none leads from 1 back to 0"
+    ):
+        topology.from_graph(nx.DiGraph([(0, 1)]), weights="sinkhorn", require_connected=False)
 
 
 def test_exact_zero_self_weights_are_not_stored():

@@ -1,0 +1,41 @@
+"""Checks of arguments that the predictions share."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dectool.errors import ArgumentError, ArgumentTypeError
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Return an integer argument of at least ``least``."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{name} must be an integer, got {value!r}") from None
+    if number < least:
+        raise ArgumentError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def seconds_of(name: str, value: float | Sequence[float] | Floats, n: int | None = None) -> Floats:
+    """Return times above 0 of n ranks, from one number for all or a number for each."""
+    times = np.asarray(value, np.float64)
+    if n is not None and times.ndim == 0:
+        times = np.full(n, times)
+    if times.ndim != 1 or not len(times) or n not in (None, len(times)):
+        needed = "one number for each rank" if n is None else f"one number, or {n} for {n} ranks"
+        raise ArgumentError(f"{name} must be {needed}, got shape {times.shape}")
+    bad = np.flatnonzero(~((times > 0.0) & (times < math.inf)))
+    if len(bad):
+        raise ArgumentError(
+            f"{name} must be finite and above 0 seconds, got {times[bad[0]]} for rank {bad[0]}"
+        )
+    return times
