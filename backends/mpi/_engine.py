@@ -23,6 +23,7 @@ import numpy as np
 from dectool.backends.mpi import _wire
 from dectool.backends.mpi._boards import Boards
 from dectool.backends.mpi._halls import GIVES_WAY, Hall
+from dectool.backends.mpi._incoming import Incoming, begin
 from dectool.communicator import Channel, Parcel, Pending
 from dectool.errors import DeadlockError
 
@@ -73,24 +74,6 @@ class Receipt(Pending):
     def complete(self) -> bool:
         """Whether what is awaited has come."""
         return self.content is not _MISSING
-
-
-class Incoming:
-    """A parcel whose data are on their way, in one message after the other."""
-
-    __slots__ = ("bytes", "header", "parcel", "requests")
-
-    def __init__(self, header: _wire.Header, parcel: Parcel, requests: deque[Any]) -> None:
-        self.header = header
-        self.parcel = parcel
-        self.requests = requests
-        self.bytes = 0
-
-    def advance(self) -> bool:
-        """Take note of the messages that have come; tell whether all have."""
-        while self.requests and self.requests[0][0].Test():
-            self.bytes += self.requests.popleft()[1]
-        return not self.requests
 
 
 class Strand:
@@ -276,21 +259,11 @@ class Engine:
 
     def _take_parcel(self, source: int, first: np.ndarray[Any, Any]) -> None:
         """Deliver a parcel, or start receiving its data; parcels of a source keep their order."""
-        header, data = _wire.decode(first)
-        buffers = _wire.empty_buffers(header)
-        requests: deque[Any] = deque()
-        if header.inline:
-            _wire.fill(buffers, data)
+        incoming = begin(self.comm, source, first, _DATA)
+        if incoming.requests or source in self._incoming:
+            self._incoming.setdefault(source, deque()).append(incoming)
         else:
-            for piece in _wire.raw(buffers, header.piece):
-                request = self.comm.Irecv([piece, self._mpi.BYTE], source, _DATA)
-                requests.append((request, piece.size))
-        parcel = Parcel(buffers, _wire.layout_of(header.layout), header.sequence)
-        if requests or source in self._incoming:
-            queue = self._incoming.setdefault(source, deque())
-            queue.append(Incoming(header, parcel, requests))
-        else:
-            self._arrive(source, header, parcel)
+            self._arrive(source, incoming.header, incoming.parcel)
 
     def _arrive(self, source: int, header: _wire.Header, parcel: Parcel) -> None:
         channel = header.channel

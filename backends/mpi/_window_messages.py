@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from dectool.backends.mpi import _wire
-from dectool.backends.mpi._engine import Incoming, Receipt
+from dectool.backends.mpi._engine import Receipt
+from dectool.backends.mpi._incoming import Incoming, begin
 from dectool.communicator import Parcel
 from dectool.communicator._cells import Remote
 from dectool.errors import WindowError
@@ -112,16 +113,7 @@ class Post:
         source = self._status.Get_source()
         first = np.empty(self._status.Get_count(self._mpi.BYTE), np.uint8)
         message.Recv([first, self._mpi.BYTE])
-        header, data = _wire.decode(first)
-        buffers = _wire.empty_buffers(header)
-        requests: deque[Any] = deque()
-        if header.inline:
-            _wire.fill(buffers, data)
-        else:
-            for piece in _wire.raw(buffers, header.piece):
-                request = self._comm.Irecv([piece, self._mpi.BYTE], source, _DATA)
-                requests.append((request, piece.size))
-        incoming = Incoming(header, Parcel(buffers, None), requests)
+        incoming = begin(self._comm, source, first, _DATA)
         self._incoming.setdefault(source, deque()).append(incoming)
         return True
 

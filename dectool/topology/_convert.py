@@ -95,3 +95,19 @@ def from_matrix(
         check_support(matrix, of_graph(graph))
     name = f"matrix of {matrix.shape[0]}" if name is None else name
     return Topology(matrix, name=name, require_connected=require_connected)
+
+
+def undirected_base(graph: Any, who: str) -> Topology:
+    """Return the graph as a topology with uniform weights, unless it is one, for ``who``.
+
+    Raises:
+        TopologyError: Some edge has no reverse.
+    """
+    base = graph if isinstance(graph, Topology) else from_graph(graph, weights="uniform")
+    if base.is_directed:
+        sender, receiver = base.edges.one_way or (0, 0)
+        raise TopologyError(
+            f"{who} needs an undirected graph, but the edge {sender} -> {receiver} of "
+            f"{base.name} has no reverse; use graph.to_undirected()"
+        )
+    return base

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from dectool.errors import ArgumentError, TopologyError
-from dectool.topology._convert import from_graph
+from dectool.topology._convert import undirected_base
 from dectool.topology._edges import count, of_graph, undirected
 from dectool.topology._graphs import DEFAULT, build
 from dectool.topology._random import DRAWS
@@ -122,14 +122,8 @@ def random_lift(
     """
     from scipy.sparse.csgraph import connected_components
 
-    base = graph if isinstance(graph, Topology) else from_graph(graph, weights="uniform")
+    base = undirected_base(graph, "random_lift")
     copies, seed = count("copies", copies, 1), count("seed", seed, 0)
-    if base.is_directed:
-        sender, receiver = base.edges.one_way or (0, 0)
-        raise TopologyError(
-            f"random_lift needs an undirected graph, but the edge {sender} -> {receiver} of "
-            f"{base.name} has no reverse; use graph.to_undirected()"
-        )
     once = base.edges.receivers < base.edges.senders
     low, high = base.edges.receivers[once], base.edges.senders[once]
     size, own = base.size * copies, np.arange(copies)

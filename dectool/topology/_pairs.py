@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dectool.errors import ArgumentError, TopologyError
-from dectool.topology._convert import from_graph
+from dectool.errors import ArgumentError
+from dectool.topology._convert import from_graph, undirected_base
 from dectool.topology._edges import Floats, Ints, count, real
 from dectool.topology._random import draw_graph, geometric_draw
 from dectool.topology._schedule import Schedule
@@ -97,14 +97,8 @@ def random_pair(graph: nx.Graph[Any] | Topology, *, seed: int = 0) -> Schedule:
         S. Boyd, A. Ghosh, B. Prabhakar, D. Shah, Randomized gossip algorithms, IEEE Trans. Inf.
         Theory 52(6), 2006.
     """
-    base = graph if isinstance(graph, Topology) else from_graph(graph, weights="uniform")
+    base = undirected_base(graph, "random_pair")
     seed = count("seed", seed, 0)
-    if base.is_directed:
-        sender, receiver = base.edges.one_way or (0, 0)
-        raise TopologyError(
-            f"random_pair needs an undirected graph, but the edge {sender} -> {receiver} of "
-            f"{base.name} has no reverse; use graph.to_undirected()"
-        )
     name = f"random pair of {base.name}"
     return Schedule(_RandomPair(base, seed, name), size=base.size, period=None, name=name)
 

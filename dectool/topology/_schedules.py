@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
-from dectool.topology._convert import from_graph
+from dectool.topology._convert import undirected_base
 from dectool.topology._edges import Ints, count
 from dectool.topology._schedule import Schedule
 from dectool.topology._steps import Cycle, greedy_matching, half
@@ -159,14 +159,8 @@ def random_matching(graph: nx.Graph[Any] | Topology, *, seed: int = 0) -> Schedu
         S. Boyd, A. Ghosh, B. Prabhakar, D. Shah, Randomized gossip algorithms, IEEE Trans. Inf.
         Theory 52(6), 2006.
     """
-    base = graph if isinstance(graph, Topology) else from_graph(graph, weights="uniform")
+    base = undirected_base(graph, "random_matching")
     seed = count("seed", seed, 0)
-    if base.is_directed:
-        sender, receiver = base.edges.one_way or (0, 0)
-        raise TopologyError(
-            f"random_matching needs an undirected graph, but the edge {sender} -> {receiver} of "
-            f"{base.name} has no reverse; use graph.to_undirected()"
-        )
     once = base.edges.receivers < base.edges.senders
     name = f"random matching of {base.name}"
     make = _Matching(base.size, base.edges.receivers[once], base.edges.senders[once], seed, name)

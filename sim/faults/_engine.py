@@ -14,44 +14,25 @@ from typing import Any, final
 
 import greenlet
 
-from dectool.communicator import Channel, Observer, Parcel
+from dectool.communicator import Channel, Parcel
 from dectool.communicator._missing import Missing
 from dectool.errors import MessageLostError
 from dectool.fault_report import FaultReport
 from dectool.sim._engine import Strand
 from dectool.sim._mailbox import MISSING, Key, Receipt
-from dectool.sim.compute import ComputeTimes
 from dectool.sim.faults._mortal import MortalEngine
-from dectool.sim.faults._plan import FaultPlan, Loss
-from dectool.sim.network import NetworkModel
-from dectool.sim.trace import Trace
+from dectool.sim.faults._plan import Loss
 
 
 @final
 class FaultyEngine(MortalEngine):
     """Runs the programs of all ranks while a plan of faults takes its course.
 
-    Args:
-        size: Number of ranks.
-        network: When messages arrive.
-        compute: How long computations take.
-        trace: Where to record what happens, or ``None``.
-        observer: Who takes the records of steps, or ``None``.
-        plan: What goes wrong.
-        detection: Seconds after which a rank notices that nothing comes.
+    It is made of what :class:`MortalEngine` is made of.
     """
 
-    def __init__(
-        self,
-        size: int,
-        network: NetworkModel,
-        compute: ComputeTimes,
-        trace: Trace | None,
-        observer: Observer | None,
-        plan: FaultPlan,
-        detection: float,
-    ) -> None:
-        super().__init__(size, network, compute, trace, observer, plan, detection)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.expect = self._expect
         self._sent: Counter[tuple[int, int]] = Counter()
 
