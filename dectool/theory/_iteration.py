@@ -11,16 +11,14 @@ from typing import Any, final
 import numpy as np
 import scipy.linalg
 
-from dectool.algorithms import Algorithm, State
-from dectool.communicator import Communicator
+from dectool.algorithms import Algorithm
 from dectool.errors import ArgumentError
 from dectool.problems import Problem, Quadratic
-from dectool.run import run
+from dectool.theory._probe import Probe, read
 from dectool.topology import Schedule, Topology, as_schedule
 
 _Array = np.ndarray[Any, np.dtype[np.float64]]
 _Complex = np.ndarray[Any, np.dtype[np.complex128]]
-_COLUMNS = 1024
 
 
 @final
@@ -39,6 +37,11 @@ class Iteration:
     constant: _Array
     fields: Mapping[str, tuple[int, ...]]
     period: int
+
+    @classmethod
+    def of(cls, found: Probe, period: int) -> Iteration:
+        """Return what was read off."""
+        return cls(found.matrix, found.constant, found.fields, period)
 
     @cached_property
     def _core(self) -> _Array:
@@ -60,13 +63,10 @@ class Iteration:
 
     @cached_property
     def eigenvalues(self) -> _Complex:
-        """Eigenvalues of M but for zeros and the conserved ones, which stay 1; largest first."""
-        if not len(self._core):
-            return np.empty(0, np.complex128)
-        values = np.linalg.eigvals(self._core).astype(np.complex128)
-        changing = np.argsort(np.abs(values - 1.0))[self.conserved :]
-        kept = values[changing]
-        return kept[np.argsort(-np.abs(kept))]
+        """Eigenvalues of M but for zeros and those of conserved quantities; largest first."""
+        basis = moving(self._core)
+        values = np.linalg.eigvals(basis.T @ self._core @ basis).astype(np.complex128)
+        return values[np.argsort(-np.abs(values))]
 
     @property
     def rate(self) -> float:
@@ -89,6 +89,24 @@ class Iteration:
         return arrays
 
 
+def moving(matrix: _Array) -> _Array:
+    """Return an orthonormal basis of the directions in which no quantity is conserved.
+
+    They are the range of (M - I)^p for large p. One such factor is not enough where a conserved
+    quantity drives another, as the sum of pulls, always zero, drives the dual variable of LEAD:
+    M has a Jordan block at 1 there.
+    """
+    basis = np.eye(len(matrix))
+    while basis.shape[1]:
+        core = basis.T @ matrix @ basis
+        Q, R, _ = scipy.linalg.qr(core - np.eye(len(core)), pivoting=True, check_finite=False)
+        zeros = _near_zero(R, 1e-11)
+        if not zeros:
+            break
+        basis = basis @ Q[:, : len(core) - zeros]
+    return basis
+
+
 def _near_zero(R: np.ndarray[Any, Any], tolerance: float) -> int:
     """Return how many diagonal entries of a pivoted triangular factor are negligible."""
     diagonal = np.abs(np.diag(R))
@@ -107,8 +125,8 @@ def iteration(algorithm: Algorithm, problem: Problem, topology: Topology | Sched
         topology: A topology, or a periodic schedule.
 
     Raises:
-        ArgumentError: The algorithm is not affine, changes from step to step, or the schedule
-            has no period.
+        ArgumentError: The algorithm is not affine, lets ranks go on at their own pace, or changes
+            from step to step (as with random numbers), or the schedule has no period.
 
     Example:
         >>> from dectool import algorithms, problems, topology
@@ -117,6 +135,18 @@ def iteration(algorithm: Algorithm, problem: Problem, topology: Topology | Sched
         array([[0.25, 0.25],
                [0.25, 0.25]])
     """
+    found, period = probed(algorithm, problem, topology)
+    return Iteration.of(found, period)
+
+
+def probed(
+    algorithm: Algorithm,
+    problem: Problem,
+    topology: Topology | Schedule,
+    x0: Any = None,
+    noise: bool = False,
+) -> tuple[Probe, int]:
+    """Return all that is read off an algorithm's code, and the period."""
     schedule = as_schedule(topology)
     if schedule.period is None:
         raise ArgumentError(
@@ -124,24 +154,47 @@ def iteration(algorithm: Algorithm, problem: Problem, topology: Topology | Sched
             "periodic schedule"
         )
     quadratic = problem if isinstance(problem, Quadratic) else linearize(problem)
-    found: list[Iteration] = []
-
-    def program(comm: Communicator) -> None:
-        found.append(_probe(comm, algorithm, quadratic, schedule))
-
-    run(program, problem.size, backend="stacked", topology=schedule)
-    return found[0]
+    start = problem.initial(np.arange(problem.size)) if x0 is None else x0
+    return read(algorithm, quadratic, schedule, start, noise), schedule.period
 
 
 def iteration_matrix(
     algorithm: Algorithm, problem: Problem, topology: Topology | Schedule
 ) -> _Array:
-    """Return the matrix M of :func:`iteration`, shape (N, N)."""
+    """Return the matrix M of :func:`iteration`, shape (N, N).
+
+    Args:
+        algorithm: As there.
+        problem: As there.
+        topology: As there.
+
+    Raises:
+        ArgumentError: As there.
+
+    Example:
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [1.0]], b=[[0.0], [2.0]])
+        >>> iteration_matrix(algorithms.EXTRA(lr=0.05), q, topology.ring(2)).shape
+        (8, 8)
+    """
     return iteration(algorithm, problem, topology).matrix
 
 
 def rate(algorithm: Algorithm, problem: Problem, topology: Topology | Schedule) -> float:
-    """Return the predicted contraction per step in the long run, near the optimum.
+    r"""Return the predicted contraction per step in the long run, near the optimum.
+
+    .. math:: \max |\lambda(M)|^{1/p}
+
+    over a period p, but for the eigenvalues 1 that belong to conserved quantities, which the
+    algorithm's own start sets.
+
+    Args:
+        algorithm: As for :func:`iteration`.
+        problem: As there.
+        topology: As there.
+
+    Raises:
+        ArgumentError: As there.
 
     Example:
         >>> from dectool import algorithms, problems, topology
@@ -167,71 +220,3 @@ def linearize(problem: Problem) -> Quadratic:
     H = np.asarray(problem.hessian(points, ranks))
     g = np.asarray(problem.grad(points, ranks)).reshape(problem.size, problem.dim)
     return Quadratic(h=H, b=H @ problem.optimum.reshape(-1) - g)
-
-
-def _probe(
-    comm: Communicator, algorithm: Algorithm, quadratic: Quadratic, schedule: Schedule
-) -> Iteration:
-    period = schedule.period or 1
-
-    def grad(x: Any) -> Any:
-        return quadratic.grad(x, comm.rank)
-
-    def advance(state: State, first: int) -> State:
-        for k in range(first, first + period):
-            comm.topology = schedule.at(k)
-            state = algorithm.at(k).step(comm, state, grad)
-        return state
-
-    comm.topology = schedule.at(0)
-    size, dim = quadratic.size, quadratic.dim
-    state = algorithm.at(0).init(comm, np.zeros((size, dim)), grad)
-    for repeat in range(2):
-        state = advance(state, repeat * period)
-    after = advance(state, 2 * period)
-    fields = {k: v.shape for k, v in state.items() if isinstance(v, np.ndarray)}
-    shared = {k: v for k, v in state.items() if k not in fields}
-    if any(after[name] != value for name, value in shared.items()):
-        raise ArgumentError(
-            f"{algorithm.name} changes from step to step ({', '.join(shared)}), so no one matrix "
-            "describes it"
-        )
-
-    def apply(columns: _Array) -> _Array:
-        """Apply a period to states given as columns of shape (N, B)."""
-        arrays, start = {}, 0
-        for name, shape in fields.items():
-            stop = start + math.prod(shape)
-            block = columns[start:stop].reshape(*shape, -1)
-            arrays[name] = np.ascontiguousarray(np.moveaxis(block, -1, 1))
-            start = stop
-        result = advance(State(**arrays, **shared), 2 * period)
-        parts = [np.moveaxis(result[name], 1, -1) for name in fields]
-        return np.concatenate([part.reshape(-1, columns.shape[1]) for part in parts])
-
-    total = sum(math.prod(shape) for shape in fields.values())
-    with np.errstate(all="ignore"):
-        constant = apply(np.zeros((total, 1)))
-    if not np.isfinite(constant).all():
-        raise _not_affine(algorithm)
-    matrix = np.empty((total, total))
-    for start in range(0, total, _COLUMNS):
-        stop = min(start + _COLUMNS, total)
-        unit = np.zeros((total, stop - start))
-        unit[np.arange(start, stop), np.arange(stop - start)] = 1.0
-        matrix[:, start:stop] = apply(unit) - constant
-    _check_affine(algorithm, apply, matrix, constant)
-    return Iteration(matrix, constant[:, 0], fields, period)
-
-
-def _check_affine(algorithm: Algorithm, apply: Any, matrix: _Array, constant: _Array) -> None:
-    s = np.random.default_rng(0).normal(size=(len(matrix), 1))
-    expected = matrix @ s + constant
-    if not np.allclose(apply(s), expected, rtol=1e-6, atol=1e-6 * float(np.abs(expected).max())):
-        raise _not_affine(algorithm)
-
-
-def _not_affine(algorithm: Algorithm) -> ArgumentError:
-    return ArgumentError(
-        f"{algorithm.name} is not affine in its state, so no matrix describes a step of it"
-    )

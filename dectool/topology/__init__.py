@@ -58,6 +58,14 @@ from dectool.topology._pairs import (
     one_peer_hypercube as one_peer_hypercube,
     random_pair as random_pair,
 )
+from dectool.topology._quantities import (
+    consensus_rate as consensus_rate,
+    consensus_rounds as consensus_rounds,
+    dobrushin as dobrushin,
+    effective_number_of_neighbors as effective_number_of_neighbors,
+    effective_resistance as effective_resistance,
+    mixing_time as mixing_time,
+)
 from dectool.topology._random import (
     erdos_renyi as erdos_renyi,
     geometric as geometric,
@@ -105,8 +113,13 @@ __all__ = [
     "base_k",
     "complete",
     "complete_bipartite",
+    "consensus_rate",
+    "consensus_rounds",
     "de_bruijn",
     "directed_ring",
+    "dobrushin",
+    "effective_number_of_neighbors",
+    "effective_resistance",
     "equidyn",
     "equistatic",
     "erdos_renyi",
@@ -124,6 +137,7 @@ __all__ = [
     "margulis",
     "matcha",
     "matcha_plan",
+    "mixing_time",
     "named",
     "one_peer_exponential",
     "one_peer_hypercube",

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from dectool.errors import TopologyError
 from dectool.topology._edges import numbering, of_graph, to_graph
+from dectool.topology._fastest import weigh_whole
 from dectool.topology._topology import Topology
 from dectool.topology._validation import as_csr, check_support
-from dectool.topology._weights import Weights, weigh
+from dectool.topology._weights import Weights
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -29,9 +30,10 @@ def from_graph(
 
     Args:
         graph: ``Graph`` or ``DiGraph``, (strongly) connected, at least one node.
-        weights: A rule's name; a function of the graph (relabelled to ranks) that returns an
-            (n, n) matrix; or a mapping {(i, j): W_ij} over ranks, i the receiver, where a missing
-            self-weight becomes 1 - (row sum).
+        weights: A rule's name, one of ``WEIGHTS`` or of the optimal ones "fastest_mixing" and
+            "fastest_averaging", see ``Topology.certified_gap``; a function of the graph
+            (relabelled to ranks) that returns an (n, n) matrix; or a mapping {(i, j): W_ij} over
+            ranks, i the receiver, where a missing self-weight becomes 1 - (row sum).
         name: Name for messages; default the graph's own, or "graph of n".
         require_connected: Refuse a graph that is not (strongly) connected; members of a schedule
             need not be.
@@ -50,12 +52,14 @@ def from_graph(
     """
     labels = numbering(graph)
     edges = of_graph(graph, {label: rank for rank, label in enumerate(labels)})
+    W, bound = weigh_whole(edges, weights, lambda: to_graph(edges))
     return Topology(
-        weigh(edges, weights, lambda: to_graph(edges)),
+        W,
         name=name or str(graph.name) or f"graph of {edges.size}",
         weights=weights if isinstance(weights, str) else "given",
         labels=None if labels == tuple(range(edges.size)) else labels,
         require_connected=require_connected,
+        rho_bound=bound,
     )
 
 

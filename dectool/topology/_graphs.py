@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from dectool.topology._edges import Edges, count, directed, to_graph, undirected
+from dectool.topology._fastest import weigh_whole
 from dectool.topology._topology import Topology
-from dectool.topology._weights import Weights, weigh
+from dectool.topology._weights import Weights
 
 DEFAULT = "metropolis_hastings"
 
 
 def build(edges: Edges, weights: Weights, name: str) -> Topology:
     """Return the topology of ``edges``, weighted by rule, function or mapping."""
-    W = weigh(edges, weights, lambda: to_graph(edges))
+    W, bound = weigh_whole(edges, weights, lambda: to_graph(edges))
     rule = weights if isinstance(weights, str) else "given"
-    return Topology(W, name=name, weights=rule)
+    return Topology(W, name=name, weights=rule, rho_bound=bound)
 
 
 def ring(n: int, *, weights: Weights = DEFAULT) -> Topology:

@@ -37,6 +37,7 @@ class Topology:
         weights: Name of the weight rule, for display.
         labels: Label of each rank, n of them; default 0..n-1.
         require_connected: Refuse a graph that is not (strongly) connected.
+        rho_bound: A number that ``rho`` of no W on this graph is below, if one is known.
 
     Raises:
         TopologyError: W is not square, finite, stochastic and connected.
@@ -69,6 +70,7 @@ class Topology:
         weights: str = "given",
         labels: Sequence[Any] | None = None,
         require_connected: bool = True,
+        rho_bound: float | None = None,
     ) -> None:
         matrix = _validation.as_csr(W)
         size = int(matrix.shape[0])
@@ -89,6 +91,7 @@ class Topology:
                 "is_row_stochastic": bool(np.abs(rows - 1).max() <= TOLERANCE),
                 "is_column_stochastic": bool(np.abs(columns - 1).max() <= TOLERANCE),
                 "_labels": None if labels is None else tuple(labels),
+                "_rho_bound": rho_bound,
             }
         )
 
@@ -97,10 +100,11 @@ class Topology:
     is_column_stochastic: bool
     """Every column sums to 1: the sum over ranks is conserved. Negative weights are allowed."""
     _labels: tuple[Any, ...] | None
+    _rho_bound: float | None
 
     def __getstate__(self) -> dict[str, Any]:
         keep = ("W", "size", "name", "weights", "is_row_stochastic", "is_column_stochastic")
-        return {key: self.__dict__[key] for key in (*keep, "_labels")}
+        return {key: self.__dict__[key] for key in (*keep, "_labels", "_rho_bound")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         _freeze(state["W"])
@@ -281,6 +285,29 @@ class Topology:
     def spectral_gap(self) -> float:
         """1 - ``rho``."""
         return 1.0 - self.rho
+
+    @property
+    def certified_gap(self) -> float:
+        """By how much, at most, the best W has a smaller ``rho`` than this one.
+
+        For weights "fastest_mixing" (among symmetric W >= 0 on the graph, where ``rho`` is
+        ``slem``) and "fastest_averaging" (among symmetric W): the difference between ``rho`` and
+        the value of a dual point.
+
+        Raises:
+            TopologyError: The weights are of another kind.
+
+        Example:
+            >>> from dectool import topology
+            >>> topology.ring(5, weights="fastest_mixing").certified_gap < 1e-6
+            True
+        """
+        if self._rho_bound is None:
+            raise TopologyError(
+                f"certified_gap of {self.name} is not known for weights={self.weights!r}; use "
+                "weights='fastest_mixing' or 'fastest_averaging'"
+            )
+        return max(0.0, self.rho - self._rho_bound)
 
     @cached_property
     def lambda_2(self) -> float:

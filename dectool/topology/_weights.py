@@ -96,6 +96,8 @@ _ANY: dict[str, Callable[[Edges], Matrix]] = {
 }
 WEIGHTS: tuple[str, ...] = (*_SYMMETRIC, *_ANY)
 """Names of the weight rules."""
+FASTEST: tuple[str, ...] = ("fastest_mixing", "fastest_averaging")
+"""Names of the optimal rules, which look at the whole graph."""
 
 
 def weigh(edges: Edges, weights: Weights, graph: Callable[[], nx.Graph[Any]]) -> Matrix:
@@ -144,8 +146,14 @@ def _rule(name: str, edges: Edges) -> Callable[[Edges], Matrix]:
     """Look a rule up; refuse one that needs an undirected graph on a directed one."""
     if name in _ANY:
         return _ANY[name]
+    if name in FASTEST:
+        raise ArgumentError(
+            f"weights={name!r} is for one whole graph, not for the parts of a schedule; weigh "
+            f"those with one of {', '.join(WEIGHTS)}"
+        )
     if name not in _SYMMETRIC:
-        raise ArgumentError(f"weights={name!r} is unknown; {nearest(name, WEIGHTS)}")
+        known = (*WEIGHTS, *FASTEST)
+        raise ArgumentError(f"weights={name!r} is unknown; {nearest(name, known)}")
     if edges.one_way is not None:
         sender, receiver = edges.one_way
         raise TopologyError(

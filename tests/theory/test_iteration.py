@@ -52,10 +52,16 @@ def test_changing_parameters_have_no_matrix():
 
 
 def test_push_sum_has_no_matrix():
+    # On a star the weight of the hub tends to its limit without ever being there.
+    graph = topology.star(4, weights="uniform_push")
     with pytest.raises(ArgumentError, match="PushSum is not affine"):
-        theory.iteration(
-            algorithms.PushSum(), problems.Averaging(np.eye(4)), topology.exponential(4)
-        )
+        theory.iteration(algorithms.PushSum(), problems.Averaging(np.eye(4)), graph)
+
+
+def test_push_sum_on_doubly_stochastic_weights_is_gossip():
+    problem, graph = problems.Averaging(np.eye(8)[:, :1]), topology.exponential(8)
+    expected = theory.rate(algorithms.Gossip(), problem, graph)
+    assert theory.rate(algorithms.PushSum(), problem, graph) == pytest.approx(expected, abs=1e-12)
 
 
 def test_random_schedules_have_no_period():

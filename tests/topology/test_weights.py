@@ -199,7 +199,7 @@ def test_undirected_rules_refuse_digraphs(weights):
             ArgumentError,
             r"weights='metropolis' is unknown; did you mean 'metropolis_",
         ),
-        ("xyz", ArgumentError, r"weights='xyz' is unknown; known: best_constant, lazy"),
+        ("xyz", ArgumentError, r"weights='xyz' is unknown; known: best_constant, fastest_ave"),
         (
             0.3,
             ArgumentTypeError,

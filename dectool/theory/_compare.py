@@ -1,0 +1,249 @@
+"""A history held against a prediction."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from dectool.errors import ArgumentError
+from dectool.history import History
+from dectool.theory._predict import COLUMNS, Prediction
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@final
+@dataclass(frozen=True)
+class Check:
+    """One quantity, measured and predicted.
+
+    Attributes:
+        quantity: What.
+        measured: Its value in the history.
+        predicted: Its value in the prediction.
+        error: How far apart they are, relative to the scale that ``quantity`` names.
+        tolerance: The largest ``error`` that agrees.
+    """
+
+    quantity: str
+    measured: float
+    predicted: float
+    error: float
+    tolerance: float
+
+    def __bool__(self) -> bool:
+        """Whether the two agree."""
+        return self.error <= self.tolerance
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return (
+            f"{self.quantity}: measured {self.measured:.9g}, predicted {self.predicted:.9g}, "
+            f"error {self.error:.2g} (tolerance {self.tolerance:.2g})"
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a history agrees with a prediction: true or false, and a text that says why."""
+
+    agrees: bool
+    text: str
+
+    def __bool__(self) -> bool:
+        """Whether all checks agree."""
+        return self.agrees
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
+    __repr__ = __str__
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What :func:`compare` returns.
+
+    Attributes:
+        history: What was measured.
+        prediction: What was predicted.
+        checks: One for each quantity.
+    """
+
+    history: History
+    prediction: Prediction
+    checks: tuple[Check, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether all checks agree, and a text: one line for each."""
+        agrees = all(self.checks)
+        lines = [f"{'ok  ' if check else 'FAIL'} {check}" for check in self.checks]
+        head = (
+            f"{self.prediction!r} {'agrees with' if agrees else 'DISAGREES with'} {self.history!r}"
+        )
+        return Verdict(agrees, "\n".join([head, *lines]))
+
+    def plot(self, y: str = "distance", ax: Axes | None = None, **line: Any) -> Axes:
+        """Draw a column of the history, and what was predicted of it; return the axes.
+
+        Without an exact trajectory the prediction is a straight line of the predicted rate.
+
+        Args:
+            y: "distance", "consensus_error" or "gap".
+            ax: Axes to draw on; default: new ones.
+            line: Passed to matplotlib's ``plot`` for the history.
+
+        Raises:
+            ArgumentError: Another column is asked for.
+            MissingDependencyError: matplotlib is not installed.
+        """
+        if y not in COLUMNS:
+            raise ArgumentError(f"{y!r} is not predicted; give one of {', '.join(COLUMNS)}")
+        axes = self.history.plot(y, ax=ax, **line)
+        steps, values = _predicted(self.history, self.prediction, y)
+        above = values > 0.0
+        label = f"predicted, rate {self.prediction.rate:.6g}"
+        axes.plot(steps[above], values[above], "k--", linewidth=1.0, label=label)
+        axes.legend()
+        return axes
+
+
+def compare(
+    history: History,
+    prediction: Prediction,
+    *,
+    tolerance: float = 1e-9,
+    rate_tolerance: float = 0.02,
+) -> Agreement:
+    r"""Hold a history against a prediction.
+
+    Where every iterate is predicted (``prediction.exact``), the columns "distance",
+    "consensus_error" and "gap" are compared at all recorded steps that the prediction knows,
+
+    .. math:: \max_k |a_k - b_k| \,/\, D, \qquad D = \max_k \|X^k - 1 x^{*\top}\|_F
+
+    for measured a and predicted b, with :math:`L D^2 / 2n`, the largest gap that such a distance
+    allows, in place of D for the gap. Otherwise it is the contraction per step:
+    :math:`|r - \rho| / \rho` with r of :meth:`dectool.History.rate`.
+
+    Args:
+        history: Of a run without faults, on full gradients.
+        prediction: Of the same algorithm, problem, topology and starting points.
+        tolerance: The largest error of a column that agrees; float64 needs some 1e-12, more where
+            the iterates grow.
+        rate_tolerance: The largest error of the rate that agrees. A fitted slope is rough where
+            the largest eigenvalues are complex or lie close together.
+
+    Raises:
+        ArgumentError: The two are not of the same run, the run had faults or stochastic
+            gradients, or its records are too few.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, theory, topology
+        >>> q = problems.Quadratic(h=[[1.0], [1.0]], b=[[0.0], [2.0]])
+        >>> dgd, ring = algorithms.DGD(lr=0.5), topology.ring(2)
+        >>> history = dectool.solve(dgd, q, topology=ring, steps=30)
+        >>> bool(theory.compare(history, theory.predict(dgd, q, ring)).verdict)
+        True
+    """
+    _check_same(history, prediction)
+    if not prediction.exact:
+        return Agreement(history, prediction, (_rate_check(history, prediction, rate_tolerance),))
+    steps = _known(history, prediction)
+    trajectory = prediction.trajectory(list(steps))
+    recorded = np.isin(history["step"], steps)
+    scales = _scales(prediction, float(trajectory["distance"].max()))
+    checks = []
+    for name, expected in trajectory.items():
+        measured = history[name][recorded].astype(np.float64)
+        apart = np.abs(measured - expected)
+        worst = int(np.argmax(np.where(np.isfinite(apart), apart, math.inf)))
+        error = float(apart[worst]) / scales[name]
+        checks.append(
+            Check(
+                f"{name} (worst of {len(steps)} steps: {int(steps[worst])}; relative)",
+                float(measured[worst]),
+                float(expected[worst]),
+                error if math.isfinite(error) else math.inf,
+                tolerance,
+            )
+        )
+    return Agreement(history, prediction, tuple(checks))
+
+
+def _scales(prediction: Prediction, distance: float) -> dict[str, float]:
+    """Return what errors are relative to; never a column itself, which may be all rounding."""
+    problem = prediction.problem
+    away = float(np.linalg.norm(problem.optimum)) * math.sqrt(problem.size)
+    reach = max(distance, 1e-6 * away, 1e-150)
+    gap = problem.L * reach**2 / (2 * problem.size)
+    return {"distance": reach, "consensus_error": reach, "gap": max(gap, 1e-300)}
+
+
+def _known(history: History, prediction: Prediction) -> Any:
+    steps = history["step"].astype(np.int64)
+    return steps[[prediction.knows(int(step)) for step in steps]]
+
+
+def _predicted(history: History, prediction: Prediction, name: str) -> tuple[Any, Any]:
+    """Return steps, and what a column is predicted to be there."""
+    if prediction.exact:
+        known = _known(history, prediction)
+        return known, prediction.trajectory(list(known))[name]
+    steps = history["step"].astype(np.int64)
+    values = history[name].astype(np.float64)
+    middle = len(steps) // 2
+    # The gap of a quadratic is of second order in the distance.
+    factor = prediction.rate ** (2 if name == "gap" else 1)
+    return steps, values[middle] * factor ** (steps - steps[middle]).astype(np.float64)
+
+
+def _rate_check(history: History, prediction: Prediction, tolerance: float) -> Check:
+    measured = history.rate()
+    if not math.isfinite(measured):
+        raise ArgumentError(
+            "the history has too few records to fit a rate; take more steps, or record more often"
+        )
+    error = abs(measured - prediction.rate) / max(prediction.rate, np.finfo(np.float64).tiny)
+    return Check("rate per step (relative)", measured, prediction.rate, error, tolerance)
+
+
+def _check_same(history: History, prediction: Prediction) -> None:
+    algorithm = prediction.algorithm
+    expected = {
+        "algorithm": algorithm.name,
+        "parameters": algorithm.parameters(),
+        "problem": prediction.problem.name,
+        "topology": prediction.topology,
+        "size": prediction.problem.size,
+    }
+    for name, value in expected.items():
+        found = history.about[name]
+        if found != value and _plain(found) != _plain(value):
+            raise ArgumentError(
+                f"the history is of {name} {found!r}, and the prediction of {value!r}; predict "
+                "what was run"
+            )
+    if history.about.get("batch_size") is not None or history.faults is not None:
+        raise ArgumentError(
+            "the history is of stochastic gradients or of faults, and the prediction of neither; "
+            "theory.steady_state says how far noise keeps the iterates from their limit"
+        )
+    x0 = np.reshape(history.x0, prediction.x0.shape)
+    if not np.array_equal(x0, prediction.x0):
+        raise ArgumentError("the history began elsewhere; give predict(..., x0=history.x0)")
+
+
+def _plain(value: Any) -> str:
+    """Return a value as a saved history would have it."""
+    return json.dumps(value, sort_keys=True, default=repr)

@@ -1,0 +1,183 @@
+"""Optimal weights: published values, closed forms, and a semidefinite solver as the oracle."""
+
+import math
+import pickle
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from dectool import topology
+from dectool.errors import ArgumentError, TopologyError
+from dectool.topology import _fastest
+from dectool.topology._fastest_problem import Problem
+
+MIXING, AVERAGING = "fastest_mixing", "fastest_averaging"
+
+
+def graph(text):
+    """Return the graph of edges written as two digits each, counted from 1."""
+    return nx.Graph([(int(a) - 1, int(b) - 1) for a, b in text.split()])
+
+
+def grid(rows, cols):
+    return nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, cols))
+
+
+def check(t, graph):
+    """Check that W is symmetric, doubly stochastic, on the graph, and certified."""
+    W = t.to_dense()
+    np.testing.assert_allclose(W, W.T, atol=1e-15)
+    np.testing.assert_allclose(W.sum(axis=1), 1, atol=1e-12)
+    off = W - np.diag(np.diag(W))
+    assert all(graph.has_edge(int(i), int(j)) for i, j in np.argwhere(off))
+    assert t.rho == pytest.approx(np.linalg.norm(W - 1 / len(W), 2), abs=1e-12)
+    assert t.certified_gap >= 0
+    if t.weights == MIXING:
+        assert W.min() >= -1e-13
+
+
+PRINTED = graph("12 23 34 15 28 24 56 57 37 48 67 78 27")
+PUBLISHED = [
+    # Boyd, Diaconis & Xiao 2004, figure 1 and table 1.
+    (graph("12 23 34"), MIXING, math.sqrt(0.5)),
+    (graph("12 23 34"), AVERAGING, math.sqrt(0.5)),
+    (graph("12 23 24 34"), MIXING, 7 / 11),
+    (graph("12 23 24 34"), AVERAGING, 1 / math.sqrt(3)),
+    (graph("12 14 15 23 34 35"), MIXING, 3 / 7),
+    (graph("12 14 15 23 34 35"), AVERAGING, 3 / 7),
+    (graph("12 13 15 24 25 34 35 45"), MIXING, 1 / 4),
+    (graph("12 13 15 24 25 34 35 45"), AVERAGING, 1 / 4),
+    # Printed by the example graph_laplacian of CVX as .680961 and .643331.
+    (PRINTED, MIXING, 0.680960675678),
+    (PRINTED, AVERAGING, 0.643331402575),
+    *((grid(2, 4), weights, 0.733814326) for weights in (MIXING, AVERAGING)),
+    *((grid(4, 4), weights, 0.824388643) for weights in (MIXING, AVERAGING)),
+    *((grid(5, 5), weights, 0.886709263) for weights in (MIXING, AVERAGING)),
+]
+
+
+@pytest.mark.parametrize(("graph", "weights", "value"), PUBLISHED)
+def test_published_values(graph, weights, value):
+    t = topology.from_graph(graph, weights=weights)
+    check(t, graph)
+    assert t.certified_gap < 1e-6
+    assert t.rho == pytest.approx(value, abs=2e-9)
+    assert t.rho - t.certified_gap <= value + 1e-9
+
+
+def cosine(n):
+    return math.cos(2 * math.pi / n)
+
+
+# One orbit of edges, so that equal weights are optimal: the best constant ones.
+TRANSITIVE = [
+    (topology.ring, (5,), 1 / math.sqrt(5)),
+    (topology.ring, (8,), (1 + cosine(8)) / (3 - cosine(8))),
+    (topology.hypercube, (3,), 1 / 2),
+    (topology.hypercube, (4,), 3 / 5),
+    (topology.complete, (6,), 0.0),
+    (topology.torus, (5, 5), topology.torus(5, 5, weights="best_constant").rho),
+    (topology.petersen, (), 3 / 7),
+]
+
+
+@pytest.mark.parametrize("weights", [MIXING, AVERAGING])
+@pytest.mark.parametrize(("make", "sizes", "value"), TRANSITIVE)
+def test_edge_transitive(make, sizes, value, weights):
+    t = make(*sizes, weights=weights)
+    check(t, t.graph if value else nx.complete_graph(6))
+    assert t.rho == pytest.approx(value, abs=2e-9)
+    assert t.certified_gap < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("weights", "value"),
+    [(MIXING, 1 - 1 / 7), (AVERAGING, 7 / 9)],
+)
+def test_star(weights, value):
+    t = topology.star(8, weights=weights)
+    assert t.rho == pytest.approx(value, abs=2e-9)
+    assert t.certified_gap < 1e-6
+    assert (t.self_weight(0) < 0) == (weights == AVERAGING)
+
+
+@pytest.mark.parametrize("weights", [MIXING, AVERAGING])
+def test_one_and_two_ranks(weights):
+    assert topology.complete(1, weights=weights).certified_gap == 0
+    assert topology.path(2, weights=weights).to_dense() == pytest.approx(0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_semidefinite_solver(seed):
+    cp = pytest.importorskip("cvxpy", reason="the semidefinite solver is not installed")
+    n = 6 + seed % 8
+    graph = nx.random_labeled_tree(n, seed=seed)
+    graph.add_edges_from(nx.gnp_random_graph(n, 0.25, seed=seed).edges)
+    incidence = nx.incidence_matrix(graph, nodelist=range(n), oriented=True).toarray()
+    w = cp.Variable(incidence.shape[1])
+    matrix = np.eye(n) - 1 / n - incidence @ cp.diag(w) @ incidence.T
+    limits = {MIXING: [w >= 0, np.abs(incidence) @ w <= 1], AVERAGING: []}
+    for weights, constraints in limits.items():
+        best = cp.Problem(cp.Minimize(cp.sigma_max(matrix)), constraints).solve(solver="CLARABEL")
+        t = topology.from_graph(graph, weights=weights)
+        check(t, graph)
+        assert t.certified_gap < 1e-6
+        assert best - 1e-7 <= t.rho <= best + t.certified_gap + 1e-7
+
+
+@pytest.mark.parametrize("weights", [MIXING, AVERAGING])
+def test_gradients_agree_with_barrier(weights, monkeypatch):
+    graph = nx.random_regular_graph(3, 40, seed=3)
+    exact = topology.from_graph(graph, weights=weights)
+    monkeypatch.setattr(_fastest, "EXACT", 10)
+    t = topology.from_graph(graph, weights=weights)
+    check(t, graph)
+    assert t.rho - t.certified_gap <= exact.rho <= t.rho + 1e-9
+    assert 1e-6 < t.certified_gap < (0.01 if weights == MIXING else 0.03)
+
+
+@pytest.mark.parametrize("mixing", [True, False])
+def test_every_dual_point_is_a_bound(mixing):
+    """A bound from any D, however far from optimal, is below what any weights reach."""
+    graph = nx.random_regular_graph(3, 12, seed=1)
+    first, second = np.array(graph.edges).T
+    problem, rng = Problem(12, first, second, mixing), np.random.default_rng(5)
+    exact = topology.from_graph(graph, weights=MIXING if mixing else AVERAGING).rho
+    W = problem.matrix(problem.start()).toarray() - 1 / 12
+    values, vectors = np.linalg.eigh(W)
+    for _ in range(50):
+        V = vectors + 0.1 * rng.standard_normal((12, 12))
+        V -= V.mean(axis=0)
+        V /= np.linalg.norm(V, axis=0)
+        sizes = np.sign(values) * rng.dirichlet(np.exp(20 * np.abs(values)))
+        for cover in (None, rng.random(12) / 12):
+            found = problem.bound(sizes.sum(), problem.stretch(V, sizes), 1.0, cover)
+            assert found <= exact + 1e-12
+
+
+def test_the_gap_survives_pickling():
+    t = topology.ring(6, weights=MIXING)
+    assert pickle.loads(pickle.dumps(t)).certified_gap == t.certified_gap
+
+
+@pytest.mark.parametrize("weights", [MIXING, AVERAGING])
+@pytest.mark.parametrize(
+    ("graph", "error", "message"),
+    [
+        (nx.DiGraph([(0, 1), (1, 2), (2, 0)]), TopologyError, r"undirected graph.*to_undirected"),
+        (nx.Graph([(0, 1), (2, 3)]), TopologyError, r"connected graph, but ranks 0 and 2"),
+    ],
+)
+def test_refused_graphs(graph, weights, error, message):
+    with pytest.raises(error, match=f"weights='{weights}' needs.*{message}"):
+        topology.from_graph(graph, weights=weights, require_connected=False)
+
+
+def test_refused_uses():
+    with pytest.raises(TopologyError, match=r"certified_gap of ring of 4 .* use weights='fastest"):
+        _ = topology.ring(4).certified_gap
+    with pytest.raises(ArgumentError, match=r"did you mean 'fastest_mixing'"):
+        topology.ring(4, weights="fastest_mixin")
+    with pytest.raises(ArgumentError, match=r"for one whole graph, not for the parts"):
+        topology.b_connected(topology.ring(6), 2, weights=MIXING)
