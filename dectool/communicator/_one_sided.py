@@ -73,10 +73,7 @@ class OneSidedOperations(HierarchicalOperations):
             UnsupportedOperation: With ``backend="stacked"``.
         """
         if not self._has_windows:
-            raise UnsupportedOperation(
-                f"window({name!r}): backend {self.backend!r} has no one-sided windows, since its "
-                "ranks move in step; use backend='sim' or 'mpi', or neighbor_allreduce here"
-            )
+            raise self._without_windows(name)
         if not isinstance(name, str):
             raise ArgumentTypeError(f"window: name is {name!r}; pass a string, as in name='params'")
         if name in self._windows:
@@ -119,7 +116,13 @@ class OneSidedOperations(HierarchicalOperations):
 
     def _open_store(self, opening: Opening) -> Store:
         """Make this rank's part of a window; given by a backend that has windows."""
-        raise NotImplementedError
+        raise self._without_windows(opening.name)
+
+    def _without_windows(self, name: Any) -> UnsupportedOperation:
+        return UnsupportedOperation(
+            f"window({name!r}): backend {self.backend!r} has no one-sided windows, since its "
+            "ranks move in step; use backend='sim' or 'mpi', or neighbor_allreduce here"
+        )
 
     def _arrived(self, pending: Pending) -> bool:
         """Tell, for keeping lists short, whether something is complete already."""

@@ -14,15 +14,15 @@ from dectool.errors import ArgumentError, ContractError
 @final
 @dataclass(frozen=True)
 class Spec:
-    """An array that is not there yet: shape, dtype and library.
+    """An array that is not there yet: shape, dtype and origin.
 
     Args:
         shape: With the leading axes, if there are some.
         dtype: Name of a dtype of NumPy, or "bfloat16".
-        library: "numpy", "torch", or "meta" for tensors without data.
+        origin: "numpy", "torch", or "meta" for tensors without data.
 
     Raises:
-        ArgumentError: ``library`` or ``dtype`` is unknown.
+        ArgumentError: ``origin`` or ``dtype`` is unknown.
 
     Example:
         >>> from dectool import fusion
@@ -32,14 +32,12 @@ class Spec:
 
     shape: tuple[int, ...]
     dtype: str = "float32"
-    library: str = "numpy"
+    origin: str = "numpy"
 
     def __post_init__(self) -> None:
-        """Check dtype and library."""
-        if self.library not in ("numpy", "torch", "meta"):
-            raise ArgumentError(
-                f"Spec: library={self.library!r} must be 'numpy', 'torch' or 'meta'"
-            )
+        """Check dtype and origin."""
+        if self.origin not in ("numpy", "torch", "meta"):
+            raise ArgumentError(f"Spec: origin={self.origin!r} must be 'numpy', 'torch' or 'meta'")
         try:
             np.dtype("uint16" if self.dtype == BFLOAT16 else self.dtype)
         except TypeError:
@@ -58,7 +56,7 @@ def open_spec(x: Any, lead: int) -> tuple[Buffer | None, Leaf, tuple[int, ...]]:
     if isinstance(x, Spec):
         if len(x.shape) < lead:
             raise ContractError(f"{x} has fewer than the {lead} axes that must be in front")
-        return None, Leaf(x.library, x.dtype, tuple(x.shape[lead:])), tuple(x.shape[:lead])
+        return None, Leaf(x.origin, x.dtype, tuple(x.shape[lead:])), tuple(x.shape[:lead])
     buffer, leaf = open_array(x, lead)
     if leaf.origin in ("generic", "scalar"):
         leaf = leaf._replace(origin="numpy")

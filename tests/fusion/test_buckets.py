@@ -242,8 +242,8 @@ def test_what_is_no_array_is_refused():
         fusion.Buckets([])
     with pytest.raises(ContractError, match="leading axes"):
         fusion.Buckets([np.ones((2, 3)), np.ones((3, 3))], lead=1)
-    with pytest.raises(ArgumentError, match="library='jax'"):
-        fusion.Spec((3,), library="jax")
+    with pytest.raises(ArgumentError, match="origin='jax'"):
+        fusion.Spec((3,), origin="jax")
     with pytest.raises(ArgumentError, match="dtype='real'"):
         fusion.Spec((3,), "real")
 
