@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from dectool.comparison import Comparison
     from dectool.history import History
+    from dectool.theory import Evidence
     from dectool.topology import Topology
 
 _LABELS = {
@@ -100,6 +101,31 @@ def draw_comparison(
     if runs:
         axes.legend(fontsize="small")
     return axes
+
+
+def draw_evidence(evidence: Evidence, ax: Axes | None) -> Axes:
+    """Draw measurements as points and predictions dashed; see ``theory.Evidence.plot``."""
+    axes = new_axes() if ax is None else ax
+    for number, curve in enumerate(evidence.curves):
+        color, points = f"C{number}", max(1, -(-len(curve.x) // 40))
+        if curve.measured is not None:
+            values = _shown(curve.measured, evidence.scale)
+            axes.plot(curve.x, values, ".", color=color, markevery=points, label=curve.label)
+        if curve.predicted is not None:
+            values = _shown(curve.predicted, evidence.scale)
+            label = curve.label if curve.measured is None else f"{curve.label}, predicted"
+            axes.plot(curve.x, values, "--", color=color, linewidth=1.0, label=label)
+    axes.set_xscale("log" if evidence.scale == "loglog" else "linear")
+    axes.set_yscale("linear" if evidence.scale == "linear" else "log")
+    axes.set(xlabel=evidence.x, ylabel=evidence.y)
+    axes.set_title(evidence.claim, fontsize="small", wrap=True)
+    axes.legend(fontsize="small")
+    return axes
+
+
+def _shown(values: Any, scale: str) -> Any:
+    """Return values, with gaps where a logarithm has none."""
+    return values if scale == "linear" else np.where(np.asarray(values) > 0.0, values, np.nan)
 
 
 def draw_topology(topology: Topology, ax: Axes | None = None) -> Axes:

@@ -8,17 +8,24 @@ noise keeps them away (:func:`steady_state`). :func:`predict` puts these togethe
 How long a step takes where compute times are uneven: waiting for all (:func:`expected_maximum`),
 for the neighbors (:func:`cycle_time` with constant times, :func:`exponential_cycle_time` with
 random ones), or for nobody (:func:`asynchronous_throughput`).
+
+Published statements, each a function that measures and predicts: :mod:`dectool.theory.claims`.
 """
 
+from dectool.theory import claims as claims
 from dectool.theory._compare import (
     Agreement as Agreement,
-    Check as Check,
-    Verdict as Verdict,
     compare as compare,
 )
 from dectool.theory._cycle_times import (
     critical_circuit as critical_circuit,
     cycle_time as cycle_time,
+)
+from dectool.theory._evidence import (
+    Check as Check,
+    Curve as Curve,
+    Evidence as Evidence,
+    Verdict as Verdict,
 )
 from dectool.theory._fixed_point import FixedPoint as FixedPoint, fixed_point as fixed_point
 from dectool.theory._iteration import (
@@ -47,6 +54,8 @@ from dectool.theory._stragglers import (
 __all__ = [
     "Agreement",
     "Check",
+    "Curve",
+    "Evidence",
     "FixedPoint",
     "Iteration",
     "Prediction",
@@ -54,6 +63,7 @@ __all__ = [
     "Verdict",
     "asynchronous_speedup",
     "asynchronous_throughput",
+    "claims",
     "compare",
     "critical_circuit",
     "cycle_time",

@@ -11,60 +11,11 @@ import numpy as np
 
 from dectool.errors import ArgumentError
 from dectool.history import History
+from dectool.theory._evidence import Check, Verdict
 from dectool.theory._predict import COLUMNS, Prediction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-@final
-@dataclass(frozen=True)
-class Check:
-    """One quantity, measured and predicted.
-
-    Attributes:
-        quantity: What.
-        measured: Its value in the history.
-        predicted: Its value in the prediction.
-        error: How far apart they are, relative to the scale that ``quantity`` names.
-        tolerance: The largest ``error`` that agrees.
-    """
-
-    quantity: str
-    measured: float
-    predicted: float
-    error: float
-    tolerance: float
-
-    def __bool__(self) -> bool:
-        """Whether the two agree."""
-        return self.error <= self.tolerance
-
-    def __str__(self) -> str:
-        """Return one line."""
-        return (
-            f"{self.quantity}: measured {self.measured:.9g}, predicted {self.predicted:.9g}, "
-            f"error {self.error:.2g} (tolerance {self.tolerance:.2g})"
-        )
-
-
-@final
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a history agrees with a prediction: true or false, and a text that says why."""
-
-    agrees: bool
-    text: str
-
-    def __bool__(self) -> bool:
-        """Whether all checks agree."""
-        return self.agrees
-
-    def __str__(self) -> str:
-        """Return the text."""
-        return self.text
-
-    __repr__ = __str__
 
 
 @final
@@ -85,12 +36,8 @@ class Agreement:
     @property
     def verdict(self) -> Verdict:
         """Whether all checks agree, and a text: one line for each."""
-        agrees = all(self.checks)
-        lines = [f"{'ok  ' if check else 'FAIL'} {check}" for check in self.checks]
-        head = (
-            f"{self.prediction!r} {'agrees with' if agrees else 'DISAGREES with'} {self.history!r}"
-        )
-        return Verdict(agrees, "\n".join([head, *lines]))
+        relation = "agrees with" if all(self.checks) else "DISAGREES with"
+        return Verdict.of(self.checks, f"{self.prediction!r} {relation} {self.history!r}")
 
     def plot(self, y: str = "distance", ax: Axes | None = None, **line: Any) -> Axes:
         """Draw a column of the history, and what was predicted of it; return the axes.

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from dectool.errors import ArgumentError
-from dectool.theory._checks import Floats, seconds_of, whole
+from dectool.theory._arguments import Floats, seconds_of, whole
 from dectool.theory._waits import Ints, waits
 from dectool.topology import Schedule, Topology
 

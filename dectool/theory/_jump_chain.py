@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dectool.errors import ArgumentError
-from dectool.theory._checks import Floats, seconds_of, whole
+from dectool.theory._arguments import Floats, seconds_of, whole
 from dectool.theory._waits import Ints, waits
 from dectool.topology import Schedule, Topology
 

@@ -11,7 +11,7 @@ import scipy.linalg
 from dectool.algorithms import Algorithm
 from dectool.errors import ArgumentError
 from dectool.problems import Problem
-from dectool.theory._checks import Floats
+from dectool.theory._arguments import Floats
 from dectool.theory._iteration import Iteration, moving, probed
 from dectool.topology import Schedule, Topology
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from dectool.errors import ArgumentError, ArgumentTypeError
-from dectool.theory._checks import whole
+from dectool.theory._arguments import whole
 
 # Φ(-37.5) is the smallest tail of the normal law that is a normal float64.
 _REACH = 37.5

@@ -12,7 +12,7 @@ from dectool.algorithms import Algorithm
 from dectool.errors import ArgumentError
 from dectool.metrics import measure
 from dectool.problems import Problem, Quadratic
-from dectool.theory._checks import Floats, whole
+from dectool.theory._arguments import Floats, whole
 from dectool.theory._fixed_point import FixedPoint, end_of
 from dectool.theory._iteration import Iteration, linearize, probed
 from dectool.theory._probe import Probe

@@ -14,7 +14,7 @@ from dectool.communicator import Communicator
 from dectool.errors import ArgumentError
 from dectool.problems import Quadratic
 from dectool.run import run
-from dectool.theory._checks import Floats
+from dectool.theory._arguments import Floats
 from dectool.topology import Schedule
 
 # After this many periods no algorithm is in its first step any more, but for those that count.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dectool.errors import ArgumentError
-from dectool.theory._checks import Floats, seconds_of, whole
+from dectool.theory._arguments import Floats, seconds_of, whole
 from dectool.theory._order_statistics import expected_maximum
 
 
