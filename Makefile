@@ -19,6 +19,8 @@ BIN := $(VENV)/bin
 # TESTS=tests/mpi runs a part of the tests.
 TESTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+# Tests run on all cores at once, where threads of BLAS would only wait for each other.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 FILES := pyproject.toml constraints.txt setup.py \
   $(wildcard backends/mpi/*.c dectool/kernels/*.c dectool/kernels/*.h)
 
@@ -34,7 +36,7 @@ demo: $(VENV)/.demo  ## decentralized logistic regression: one table, one figure
 	$(BIN)/python -m examples.demo
 
 test: $(VENV)/.dev  ## every test and every docstring's example
-	$(BIN)/python -m pytest $(TESTS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist loadgroup $(TESTS)
 
 lint: $(VENV)/.dev  ## style, types, and which module may import which
 	$(BIN)/ruff check .

@@ -14,9 +14,10 @@ from dectool.communicator import (
     Pending,
 )
 from dectool.communicator._cells import Opening, Store
-from dectool.sim._engine import Engine, Strand
+from dectool.sim._engine import Engine
 from dectool.sim._mailbox import MISSING, Receipt
 from dectool.sim._mass import Mass
+from dectool.sim._strand import Strand
 from dectool.sim._window import SimStore, WindowParts
 
 

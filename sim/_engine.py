@@ -15,79 +15,17 @@ from typing import Any
 import greenlet
 import simpy
 
-from dectool.communicator import Channel, Observation, Observer, Parcel, StopRun
+from dectool.communicator import Channel, Observer, Parcel, StopRun
 from dectool.errors import BackendError, DeadlockError, LivelockError
 from dectool.sim._deadlock import describe
+from dectool.sim._gathering import Gathering
 from dectool.sim._mailbox import MISSING, Key, Mailbox, Receipt
+from dectool.sim._strand import Call, RankState, Strand
 from dectool.sim.compute import ComputeTimes
 from dectool.sim.network import NetworkModel
 from dectool.sim.trace import Trace
 
 _MOST_POLLS = 10_000
-
-
-class RankState:
-    """What the strands of one rank share: its ports, its counters."""
-
-    __slots__ = (
-        "bytes",
-        "computations",
-        "finished_at",
-        "messages",
-        "rank",
-        "receive_port",
-        "send_port",
-        "strands",
-    )
-
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
-        self.send_port = 0.0
-        self.receive_port = 0.0
-        self.messages = 0
-        self.bytes = 0
-        self.computations = 0
-        self.strands = 0
-        self.finished_at = 0.0
-
-
-class Strand:
-    """One line of execution of a rank, with its own clock: the program, or a background task."""
-
-    __slots__ = (
-        "clock",
-        "greenlet",
-        "missing",
-        "name",
-        "polls",
-        "resume",
-        "state",
-        "waits",
-        "wake",
-        "wake_at",
-    )
-
-    def __init__(self, state: RankState, clock: float, name: str) -> None:
-        self.state = state
-        self.clock = clock
-        self.name = name
-        self.greenlet: greenlet.greenlet
-        self.wake: _Call
-        self.resume: Callable[[Any], Any]
-        self.missing = 0
-        self.wake_at = 0.0
-        self.waits: Sequence[Any] | None = None
-        self.polls = 0
-
-
-class _Call(simpy.Event):
-    """Calls back when its time has come; a strand has one, which resumes it again and again."""
-
-    def __init__(self, env: simpy.Environment, callbacks: list[Callable[[Any], Any]]) -> None:
-        self.env = env
-        self.callbacks = callbacks
-        self._value = None
-        self._ok = True
 
 
 class Engine:
@@ -127,13 +65,13 @@ class Engine:
         self._finished = self.env.event()
         self._failure: tuple[Strand, BaseException] | None = None
         self._closed = False
-        self._observations: dict[int, _Gathering] = {}
+        self._observations: dict[int, Gathering] = {}
         self._incoming: dict[int, Callable[[], None]] = {}
         self.windows: dict[Channel, Any] = {}
         self._messages_taken = 0
         self._stopped = False
         self._grad = True
-        self._latest: _Call | None = None
+        self._latest: Call | None = None
         self._latest_at = 0.0
         self._hub = greenlet.getcurrent()
 
@@ -178,7 +116,7 @@ class Engine:
         # Without a copy, what the caller set with np.errstate would not hold in the programs.
         strand.greenlet.gr_context = contextvars.copy_context()
         strand.resume = strand.greenlet.switch
-        strand.wake = _Call(self.env, [])
+        strand.wake = Call(self.env, [])
         strand.state.strands += 1
         self._strands.add(strand)
         self._schedule(strand, strand.clock)
@@ -438,7 +376,7 @@ class Engine:
         """Call something when everything before a time has happened."""
         self._latest = None  # what is scheduled from here on comes after it
         delay = time - self.env.now
-        wake = _Call(self.env, [lambda event: call()])
+        wake = Call(self.env, [lambda event: call()])
         self.env.schedule(wake, delay=delay if delay > 0.0 else 0.0)
 
     def complete(self, receipt: Receipt, content: Any, arrival: float) -> None:
@@ -471,7 +409,7 @@ class Engine:
         """Add one rank's value to the observation of a step; hand it over when it is complete."""
         gathering = self._observations.get(step)
         if gathering is None:
-            gathering = self._observations[step] = _Gathering(self.size, self._expected(step))
+            gathering = self._observations[step] = Gathering(self.size, self._expected(step))
         gathering.add(strand, value)
         if not gathering.left and self._hand_over(step):
             raise StopRun
@@ -515,36 +453,6 @@ class Engine:
         for come_in in list(self._incoming.values()):
             come_in()
         return sorted(self._mailbox.unexpected(), key=lambda key: key[1])
-
-
-class _Gathering:
-    """The values of a step, as ranks come by."""
-
-    def __init__(self, size: int, expected: int) -> None:
-        self.left = expected
-        self.values: list[Any] = [None] * size
-        self.time = 0.0
-        self.messages = 0
-        self.bytes = 0
-
-    def add(self, strand: Strand, value: Any) -> None:
-        """Take in one rank's value, clock and counters."""
-        self.values[strand.state.rank] = value
-        self.time = max(self.time, strand.clock)
-        self.messages += strand.state.messages
-        self.bytes += strand.state.bytes
-        self.left -= 1
-
-    def observation(self, step: int) -> Observation:
-        """Return what all ranks held at the step."""
-        return Observation(
-            step,
-            self.values,
-            stacked=False,
-            time=self.time,
-            messages=self.messages,
-            bytes=self.bytes,
-        )
 
 
 def _label(pending: Sequence[Any]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 from dectool.communicator import Channel, Pending
 
 if TYPE_CHECKING:
-    from dectool.sim._engine import Strand
+    from dectool.sim._strand import Strand
 
 MISSING: Any = object()
 """The content of a receipt that is not complete."""

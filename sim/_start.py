@@ -7,7 +7,8 @@ from typing import Any, final, overload
 
 from dectool.communicator import Outcome, Settings, StopRun
 from dectool.sim._communicator import SimCommunicator
-from dectool.sim._engine import Engine, Strand
+from dectool.sim._engine import Engine
+from dectool.sim._strand import Strand
 from dectool.sim.compute import ComputeTimes
 from dectool.sim.faults._communicator import FaultyCommunicator
 from dectool.sim.faults._engine import FaultyEngine

@@ -88,6 +88,7 @@ def test_what_does_not_go_together_is_refused(options, kind, words):
         solve(**options)
 
 
+@pytest.mark.processes
 def test_real_seconds():
     history = dectool.solve(
         algorithms.NewestModelAverage(lr=0.02),

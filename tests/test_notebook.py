@@ -35,6 +35,7 @@ def executed(backend: str) -> list[str]:
     return shown
 
 
+@pytest.mark.processes
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("backend", ["sim", "mpi"])
 def test_a_cell_runs_its_function(backend: str) -> None:

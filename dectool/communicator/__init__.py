@@ -5,7 +5,6 @@ from __future__ import annotations
 from dectool.communicator._communicator import Communicator as Communicator
 from dectool.communicator._core import (
     Channel as Channel,
-    Observation as Observation,
     Pending as Pending,
 )
 from dectool.communicator._job import (
@@ -14,6 +13,7 @@ from dectool.communicator._job import (
     Settings as Settings,
     StopRun as StopRun,
 )
+from dectool.communicator._observation import Observation as Observation
 from dectool.communicator._one_rank import OneRankCommunicator as OneRankCommunicator
 from dectool.communicator._parcel import Parcel as Parcel
 from dectool.communicator._plans import NeighborPlan as NeighborPlan

@@ -9,7 +9,7 @@ from dectool.communicator._buckets import Buckets
 from dectool.communicator._encode import checked_compressor, encode
 from dectool.communicator._groups import GroupOperations
 from dectool.communicator._layout import share_layout
-from dectool.communicator._neighborhood import NeighborhoodOperations
+from dectool.communicator._pair_gossip import PairOperations
 from dectool.communicator._parcel import (
     Buffer,
     Layout,
@@ -34,7 +34,7 @@ Coding = tuple[Any, int]
 HIERARCHICAL = "compressed hierarchical"
 
 
-class HierarchicalOperations(NeighborhoodOperations, GroupOperations):
+class HierarchicalOperations(PairOperations, GroupOperations):
     """The part of a communicator that knows nodes."""
 
     def ihierarchical_neighbor_allreduce(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from dectool.communicator._core import Observation
+from dectool.communicator._observation import Observation
 from dectool.fault_report import FaultReport
 
 

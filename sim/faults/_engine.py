@@ -18,8 +18,8 @@ from dectool.communicator import Channel, Parcel
 from dectool.communicator._missing import Missing
 from dectool.errors import MessageLostError
 from dectool.fault_report import FaultReport
-from dectool.sim._engine import Strand
 from dectool.sim._mailbox import MISSING, Key, Receipt
+from dectool.sim._strand import Strand
 from dectool.sim.faults._mortal import MortalEngine
 from dectool.sim.faults._plan import Loss
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self, final
 
 from dectool.communicator import Channel
-from dectool.sim._engine import RankState
+from dectool.sim._strand import RankState
 
 STEP = 1 << 20
 """Numbers that neighbour operations of one step of a solve may take."""

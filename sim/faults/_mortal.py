@@ -16,8 +16,9 @@ import greenlet
 
 from dectool.communicator import Channel, Observer, Parcel
 from dectool.communicator._missing import Missing
-from dectool.sim._engine import Engine, RankState, Strand
+from dectool.sim._engine import Engine
 from dectool.sim._mailbox import MISSING, Key, Receipt
+from dectool.sim._strand import RankState, Strand
 from dectool.sim.compute import ComputeTimes
 from dectool.sim.faults._account import Account
 from dectool.sim.faults._life import STEP, Life

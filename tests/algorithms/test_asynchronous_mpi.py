@@ -7,6 +7,7 @@ import dectool
 from dectool import algorithms, problems, sim, topology
 
 pytest.importorskip("mpi4py")
+pytestmark = pytest.mark.processes
 
 N = 4
 SLEEPY = sim.PerRank({1: 10.0}, sim.Exponential(1e-3))

@@ -87,6 +87,7 @@ def cluster():
         yield cluster
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("name", "compressor"),
     [
@@ -107,6 +108,7 @@ def test_mpi_is_sim(name, compressor, cluster):
         same(one, other)
 
 
+@pytest.mark.processes
 def test_mpi_is_sim_for_vectors_of_each_edge(cluster):
     algorithm = algorithms.PowerGossip(lr=0.02, rank=2)
     same(run(algorithm, "sim"), run(algorithm, cluster))

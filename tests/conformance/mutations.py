@@ -19,6 +19,7 @@ from dectool.communicator import (
     _layout,
     _neighborhood,
     _one_rank,
+    _pair_gossip,
     _parcel,
     _rounds,
     _tree,
@@ -28,6 +29,7 @@ from dectool.communicator._core import CommunicatorCore
 from dectool.communicator._groups import GroupOperations
 from dectool.communicator._hierarchical import HierarchicalOperations
 from dectool.communicator._neighborhood import NeighborhoodOperations
+from dectool.communicator._pair_gossip import PairOperations
 from dectool.communicator._plans import NeighborPlans
 from dectool.sim import AlphaBeta
 from dectool.sim._communicator import SimCommunicator
@@ -133,7 +135,12 @@ def lax(*names: str) -> Mutation:
     """Take the checks of arguments out."""
 
     def plant(patch: Patch) -> None:
-        for owner in (CommunicatorCore, NeighborhoodOperations, CollectiveOperations):
+        for owner in (
+            CommunicatorCore,
+            NeighborhoodOperations,
+            PairOperations,
+            CollectiveOperations,
+        ):
             for name in names:
                 if name in vars(owner):
                     patch.setattr(owner, name, lambda self, value=None, *rest, **named: value)
@@ -282,7 +289,7 @@ MUTATIONS: dict[str, list[Mutation]] = {
         replace(_parcel, "weighted_sum", backwards),
     ],
     "pair_gossip_averages_two_ranks": [
-        replace(NeighborhoodOperations, "_start_pair_gossip", swap_weights),
+        replace(PairOperations, "_start_pair_gossip", swap_weights),
         replace(_parcel, "weighted_sum", from_the_first_term),
     ],
     "hierarchical_neighbor_allreduce_averages_nodes": [
@@ -364,9 +371,7 @@ MUTATIONS: dict[str, list[Mutation]] = {
         instead(_collectives, "_check_operator", lambda op, layout: None)
     ],
     "ranks_out_of_range_are_named": [lax("_check_peer")],
-    "wrong_weights_are_named": [
-        instead(_neighborhood, "checked_weight", lambda value, name: value)
-    ],
+    "wrong_weights_are_named": [instead(_pair_gossip, "checked_weight", lambda value, name: value)],
     "sends_that_nobody_expects_are_an_error": [
         instead(run_module, "_check_received", lambda unreceived: None)
     ],
