@@ -1,4 +1,4 @@
-"""What holds for every test: its random examples repeat, and only one starts processes at a time."""
+"""What holds for every test: random examples repeat, and one test at a time starts processes."""
 
 from __future__ import annotations
 
