@@ -19,8 +19,11 @@ BIN := $(VENV)/bin
 # TESTS=tests/mpi runs a part of the tests.
 TESTS ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
-# Tests run on all cores at once, where threads of BLAS would only wait for each other.
+# Tests run on all cores at once, where threads of BLAS would only wait for each other; after them,
+# one by one, those that start processes of their own and watch the clock. Of a part of the tests
+# there may be none of either kind, which pytest tells by its exit status.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+NONE_FOUND := 5
 FILES := pyproject.toml constraints.txt setup.py \
   $(wildcard backends/mpi/*.c dectool/kernels/*.c dectool/kernels/*.h)
 
@@ -36,7 +39,9 @@ demo: $(VENV)/.demo  ## decentralized logistic regression: one table, one figure
 	$(BIN)/python -m examples.demo
 
 test: $(VENV)/.dev  ## every test and every docstring's example
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist loadgroup $(TESTS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "not large and not processes" $(TESTS) \
+	  || [ $$? = $(NONE_FOUND) ]
+	$(BIN)/python -m pytest -m "processes and not large" $(TESTS) || [ $$? = $(NONE_FOUND) ]
 
 lint: $(VENV)/.dev  ## style, types, and which module may import which
 	$(BIN)/ruff check .

@@ -13,7 +13,8 @@ from dectool.communicator import Observation
 from dectool.fault_report import FaultReport
 from dectool.history import UNFINISHED, History
 from dectool.metrics import COLUMNS, measure
-from dectool.problems import Among, Problem
+from dectool.problems import Problem
+from dectool.problems._among import among
 
 _Array = np.ndarray[Any, Any]
 
@@ -116,7 +117,7 @@ class Recorder:
         ranks = np.flatnonzero(alive)
         key = tuple(ranks.tolist())
         if key not in self._among:
-            self._among[key] = Among(self._problem, key)
+            self._among[key] = among(self._problem, key)
         record = measure(self._among[key], X[ranks])
         record["worst_rank"] = int(ranks[int(record["worst_rank"])])
         if self._previous is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dectool._optional import require
+from dectool.topology import Schedule, Topology, from_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from dectool.comparison import Comparison
     from dectool.history import History
     from dectool.theory import Evidence
-    from dectool.topology import Topology
 
 _LABELS = {
     "step": "step",
@@ -33,6 +33,7 @@ _LABELS = {
 
 _DASHES = ("-", "--", ":", "-.")
 _MARKS = ("", "o", "s", "^", "x")
+_STEPS = 64
 
 
 def new_axes() -> Axes:
@@ -128,8 +129,11 @@ def _shown(values: Any, scale: str) -> Any:
     return values if scale == "linear" else np.where(np.asarray(values) > 0.0, values, np.nan)
 
 
-def draw_topology(topology: Topology, ax: Axes | None = None) -> Axes:
+def draw_topology(topology: Topology | Schedule, ax: Axes | None = None) -> Axes:
     """Draw the graph of a topology, ranks on a circle, edges as wide as their weights.
+
+    Of a schedule, all edges of a period are drawn, or those of the first 64 steps if it has none,
+    as wide as their weights on average.
 
     Args:
         topology: What to draw; up to some hundred ranks stay readable.
@@ -141,20 +145,34 @@ def draw_topology(topology: Topology, ax: Axes | None = None) -> Axes:
     import networkx as nx
 
     axes = new_axes() if ax is None else ax
-    graph = topology.graph
+    drawn, text = _union(topology) if isinstance(topology, Schedule) else _one(topology)
+    graph = drawn.graph
     positions = nx.circular_layout(graph)
-    widths = [4.0 * abs(topology.weight(j, i)) + 0.3 for i, j in graph.edges]
+    widths = [4.0 * abs(drawn.weight(j, i)) + 0.3 for i, j in graph.edges]
     nx.draw_networkx(
         graph,
         positions,
         ax=axes,
         width=widths,
-        node_size=float(np.clip(6000 / topology.size, 20, 400)),
-        with_labels=topology.size <= 64,
+        node_size=float(np.clip(6000 / drawn.size, 20, 400)),
+        with_labels=drawn.size <= 64,
         font_size=8,
         node_color="tab:blue",
         font_color="white",
     )
-    axes.set_title(f"{topology.name}\nspectral gap {topology.spectral_gap:.4g}", fontsize="medium")
+    axes.set_title(f"{topology.name}\n{text}", fontsize="medium")
     axes.set_axis_off()
     return axes
+
+
+def _one(topology: Topology) -> tuple[Topology, str]:
+    return topology, f"{topology.weights}, spectral gap {topology.spectral_gap:.4g}"
+
+
+def _union(schedule: Schedule) -> tuple[Topology, str]:
+    """Return the mean of the steps of a schedule, and how many they are."""
+    steps = schedule.period or _STEPS
+    matrices = [schedule.at(k).W for k in range(steps)]
+    mean = sum(matrices[1:], start=matrices[0]) / steps
+    text = f"all {steps} steps" if schedule.period else f"the first {steps} steps"
+    return from_matrix(mean, name=schedule.name, require_connected=False), text

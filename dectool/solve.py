@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dectool._checkpoint import checked_checkpoint, checked_resume
+from dectool._oracle import Oracle, check_oracle
 from dectool._pace import by_steps, by_time, check_pace, checked_duration
 from dectool._progress import progress_bar
 from dectool._recorder import Recorder
@@ -74,7 +75,7 @@ def solve(
         backend: "stacked" (fast, synchronous), "sim" (discrete-event simulation), "mpi" (real
             processes), or an open :class:`dectool.Cluster`.
         network: When messages arrive; default: at once (not for "mpi", whose network is real).
-        compute: How long a gradient takes; default: no time.
+        compute: How long a gradient takes, or a proximal point; default: no time.
         faults: What goes wrong ("sim" only); see :func:`dectool.run`. Metrics are those of the
             ranks that are left, against their own optimum. A rank that comes back starts from its
             first point, and takes part from the next step that nobody has begun.
@@ -92,7 +93,8 @@ def solve(
             record is its "step".
         stop: Stop at the first record that meets this: ``{"gap": 1e-6}`` (every named metric at
             most its limit), or a function of the record.
-        check: Whether to refuse a topology that breaks what the algorithm's theory needs.
+        check: Whether to refuse a topology, or local functions, that break what the algorithm's
+            theory needs.
         progress: Whether to show a progress bar; default: on an interactive terminal.
         resume: What to go on from: a history of the same algorithm and problem, or the path of a
             saved one, of a checkpoint, say; ``steps`` still counts from the very start. Iterates
@@ -113,7 +115,8 @@ def solve(
         finite, the history ends there with status "diverged", and a warning says at which rank.
 
     Raises:
-        ArgumentError: An argument breaks a rule, or does not fit another.
+        ArgumentError: An argument breaks a rule, or does not fit another; or the algorithm asks
+            more of the local functions than the problem can answer.
         TopologyError: The topology breaks what the algorithm needs.
         UnsupportedOperation: The algorithm is asynchronous, and cannot run on "stacked", or not
             be resumed.
@@ -138,6 +141,7 @@ def solve(
     check_pace(algorithm, backend, resume, checkpoint)
     if check:
         check_needs(algorithm.name, algorithm.needs, schedule)
+    check_oracle(algorithm, problem, batch_size, check)
     start = _starting_points(problem, x0) if history is None else history.x0
     flat = start.reshape(problem.size, problem.dim)
     about = {
@@ -170,7 +174,7 @@ def solve(
     drawn = recorder.gradients
 
     def program(comm: Communicator) -> None:
-        gradient = _Gradient(comm, problem, batch_size, drawn)
+        gradient = Oracle(comm, problem, batch_size, drawn)
         comm.topology = schedule.at(recorder.first)
         if history is None:
             state = algorithm.at(0).init(comm, flat[comm.rank], gradient)
@@ -229,31 +233,6 @@ def solve(
     assert isinstance(outcome.observer, Recorder)
     outcome.observer.faults = outcome.faults
     return outcome.observer.history()
-
-
-class _Gradient:
-    """The local gradient as an algorithm calls it, with its modelled time."""
-
-    def __init__(
-        self, comm: Communicator, problem: Problem, batch_size: int | None, first: int
-    ) -> None:
-        self._comm = comm
-        self._problem = problem
-        self._batch_size = batch_size
-        self._flat = len(problem.shape) == 1
-        self.number = first
-
-    def __call__(self, x: Any) -> Any:
-        with self._comm.computing():
-            point = x if self._flat else x.reshape((*x.shape[:-1], *self._problem.shape))
-            if self._batch_size is None:
-                g = self._problem.grad(point, self._comm.rank)
-            else:
-                rng = self._comm.rng("minibatch", self.number)
-                assert isinstance(self._problem, DataProblem)
-                g = self._problem.sample_grad(point, self._comm.rank, rng, self._batch_size)
-        self.number += 1
-        return g if self._flat else g.reshape(x.shape)
 
 
 def _check_faulty(resume: Any, checkpoint: Any) -> None:
@@ -353,7 +332,7 @@ def check_numbers(problem: Problem, steps: Any, record_every: Any, batch_size: A
     """
     whole = [("steps", steps, 0), ("record_every", record_every, 1)]
     if batch_size is not None:
-        if not isinstance(problem, DataProblem):
+        if not isinstance(problem.smooth, DataProblem):
             raise ArgumentError(
                 f"batch_size={batch_size}, but {problem.name} has no samples to draw; leave it out"
             )

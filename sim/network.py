@@ -82,7 +82,7 @@ class NetworkModel(abc.ABC):
             the model has ``serial_receive``).
         """
 
-    def intake(self, nbytes: int) -> tuple[float, float]:
+    def intake(self, nbytes: float) -> tuple[float, float]:
         """Return the seconds a message keeps the receiving port, and the gap after it."""
         del nbytes
         return 0.0, 0.0
@@ -90,6 +90,56 @@ class NetworkModel(abc.ABC):
     def check_size(self, size: int) -> None:
         """Refuse a number of ranks that the model's parameters do not fit."""
         del size
+
+    def link_seconds(self, nbytes: int, ranks: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the seconds that a message takes, alone, from each rank to each other.
+
+        What :func:`dectool.topology.fastest_consensus` takes as ``edge_seconds``, with the model's
+        ``port``.
+
+        Args:
+            nbytes: Payload in bytes, at least 0.
+            ranks: Number of ranks n, at least 1.
+
+        Returns:
+            Array (n, n); entry [i, j] is the time from rank i to rank j, 0 on the diagonal.
+
+        Raises:
+            ArgumentError: The model's parameters do not fit so many ranks, or a number is too
+                small.
+
+        Example:
+            >>> AlphaBeta(latency=1e-5, bandwidth=1e9).link_seconds(1000, ranks=2)
+            array([[0.0e+00, 1.1e-05],
+                   [1.1e-05, 0.0e+00]])
+        """
+        if nbytes < 0 or ranks < 1:
+            raise ArgumentError(
+                f"link_seconds: nbytes={nbytes} must be at least 0, and ranks={ranks} at least 1"
+            )
+        self.check_size(ranks)
+        source, dest = np.indices((ranks, ranks))
+        _, arrival = self.transfer(source, dest, nbytes, self.send_overhead)
+        occupied = self.intake(nbytes)[0] if self.serial_receive else 0.0
+        seconds = np.broadcast_to(arrival + occupied + self.receive_overhead, (ranks, ranks))
+        return np.where(source == dest, 0.0, seconds)
+
+    def scaled(self, factor: float) -> NetworkModel:
+        """Return this network for messages that stand for ones ``factor`` times as large.
+
+        With it a small problem takes the time of a large model, without the memory for one.
+
+        Args:
+            factor: Bytes that each byte stands for, finite and above 0.
+
+        Raises:
+            ArgumentError: The factor is not above 0, or infinite.
+
+        Example:
+            >>> AlphaBeta(latency=1e-5, bandwidth=1e9).scaled(1000.0).transfer(0, 1, 8, start=0.0)
+            (8e-06, 1.8e-05)
+        """
+        return _Scaled(self, factor)
 
     def message_cost(self, messages: int = 1, ranks: int = 2) -> tuple[float, float, float]:
         """Return what it takes that every rank sends and receives some messages of m bytes at once.
@@ -293,9 +343,49 @@ class LogGP(NetworkModel):
         del source, dest
         return start + max(nbytes - 1, 0) * self.G + self.g, start + self.L
 
-    def intake(self, nbytes: int) -> tuple[float, float]:
+    def intake(self, nbytes: float) -> tuple[float, float]:
         """Return the time for the bytes to come in, and the gap after them."""
         return max(nbytes - 1, 0) * self.G, self.g
+
+
+@final
+class _Scaled(NetworkModel):
+    """A network whose messages stand for larger ones; see :meth:`NetworkModel.scaled`."""
+
+    def __init__(self, network: NetworkModel, factor: float) -> None:
+        if not 0.0 < factor < math.inf:
+            raise ArgumentError(f"scaled: factor={factor} must be finite and above 0")
+        self._network, self._factor = network, float(factor)
+        self.serial_send = network.serial_send
+        self.serial_receive = network.serial_receive
+        self.send_overhead = network.send_overhead
+        self.receive_overhead = network.receive_overhead
+        codec = network.codec
+        self.codec = Codec(codec.compress / factor, codec.decompress / factor)
+
+    def __repr__(self) -> str:
+        return f"{self._network!r}.scaled({self._factor:g})"
+
+    @property
+    def is_ideal(self) -> bool:
+        """Whether the network itself takes no time."""
+        return self._network.is_ideal
+
+    def transfer(self, source: Any, dest: Any, nbytes: Any, start: Any) -> tuple[Any, Any]:
+        """Return the end of sending and the arrival of the larger message."""
+        return self._network.transfer(source, dest, nbytes * self._factor, start)
+
+    def intake(self, nbytes: float) -> tuple[float, float]:
+        """Return the time for the larger message to come in, and the gap after it."""
+        return self._network.intake(nbytes * self._factor)
+
+    def check_size(self, size: int) -> None:
+        """Refuse what the network itself refuses."""
+        self._network.check_size(size)
+
+    def slowest(self, ranks: int) -> tuple[Any, Any]:
+        """Return the slowest links of the network itself."""
+        return self._network.slowest(ranks)
 
 
 def _parameter(name: str, value: Any, *, zero: bool) -> Parameter:

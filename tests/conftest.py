@@ -1,4 +1,4 @@
-"""What holds for every test: random examples repeat, and one test at a time starts processes."""
+"""What holds for every test: random examples repeat, and those that start processes are marked."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _FOLDERS = tuple(Path(__file__).parent / name for name in ("mpi", "hosts"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that start processes on one worker: side by side they would wait for cores."""
+    """Mark all tests of the folders whose tests start processes, before any is selected."""
     for item in items:
-        starts = any(item.path.is_relative_to(folder) for folder in _FOLDERS)
-        if starts or item.get_closest_marker("processes") is not None:
-            item.add_marker(pytest.mark.xdist_group("processes"))
+        if any(item.path.is_relative_to(folder) for folder in _FOLDERS):
+            item.add_marker(pytest.mark.processes)

@@ -96,7 +96,7 @@ def test_a_run_that_fails_goes_on_with_the_bits_of_a_whole_one(name, first, seco
     gossips = not ALL[name].uses_gradient
     problem = dectool.problems.Averaging(np.eye(8)) if gossips else logistic()
     options = {"problem": problem, "check": False, "seed": 1, "steps": 12}
-    if not gossips:
+    if not gossips and ALL[name].oracle == "gradient":
         options["batch_size"] = 3
 
     def failing(record):

@@ -147,13 +147,39 @@ def test_names_of_the_algorithms():
         "ATC",
         "CTA",
         "EXTRA",
+        "PGEXTRA",
         "ExactDiffusion",
         "NIDS",
         "D2",
         "DIGing",
         "SemiATCGradientTracking",
         "ATCGradientTracking",
+        "AB",
+        "PushPull",
+        "ATCPushPull",
+        "PushDIGing",
+        "ADDOPT",
+        "SubgradientPush",
+        "SGP",
+        "NEARDGD",
+        "DGDt",
+        "DLM",
+        "DecentralizedADMM",
+        "SSDA",
+        "MSDA",
+        "Mudag",
+        "OPAPC",
         "AllReduceGD",
+        "DmSGD",
+        "QuasiGlobalMomentum",
+        "DecentLaM",
+        "LocalSGD",
+        "CooperativeSGD",
+        "GossipPGA",
+        "SlowMo",
+        "ClippedGossip",
+        "ClippedGossipSGD",
+        "BRIDGE",
         "CHOCOGossip",
         "CHOCO",
         "DCD",
@@ -192,7 +218,8 @@ def test_names_of_the_algorithms():
     assert list(algorithms.ALGORITHMS) == names
     for name in names:
         kind = getattr(algorithms, name)
-        assert ("lr" in kind.__dataclass_fields__) == kind.uses_gradient
+        steps = kind.uses_gradient and kind.oracle != "prox"
+        assert ("lr" in kind.__dataclass_fields__) == steps
 
 
 def test_stragglers():

@@ -1,11 +1,16 @@
-"""A notebook whose cells define functions and run them, on each kind of backend."""
+"""Cells that define functions and run them, on each kind of backend; and the notebooks we have."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 nbclient = pytest.importorskip("nbclient", reason="needs the extra dev")
 nbformat = pytest.importorskip("nbformat", reason="needs the extra dev")
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
 
 CELLS = [
     "import numpy as np, dectool\n"
@@ -45,3 +50,41 @@ def test_a_cell_runs_its_function(backend: str) -> None:
     assert values.endswith("[12.0, 12.0, 12.0, 12.0]")
     assert ("[3] hello from a cell" in values) == (backend == "mpi")
     assert "in g: return comm.recv(0)" in deadlock
+
+
+def outputs(cell: Any, kind: str) -> list[str]:
+    """Return what a cell shows of a kind, "text/plain" (or printed) or "image/png"."""
+    texts = [o["text"] for o in cell.outputs if o.output_type == "stream" and o.name == "stdout"]
+    shown = [o["data"][kind] for o in cell.outputs if kind in o.get("data", {})]
+    return [*(texts if kind == "text/plain" else []), *shown]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_without_outputs(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in notebook.cells:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_theory_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = (path for path in NOTEBOOKS if path.stem == "validating_theory")
+    # Small matrices, and other tests may run beside.
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=250, kernel_name="python3").execute()
+    checks = [cell for cell in notebook.cells if "\ncheck(" in f"\n{cell.source}"]
+    assert len(checks) >= 10
+    for cell in checks:
+        (verdict,) = outputs(cell, "text/plain")[:1]
+        head, *lines = verdict.strip().splitlines()
+        assert "agrees" in head
+        assert lines
+        assert all(line.startswith("ok ") for line in lines)
+        assert len(outputs(cell, "image/png")) == 1
+    (summary,) = outputs(notebook.cells[-1], "text/plain")
+    assert summary.strip().endswith(f"{len(checks)} of {len(checks)} agree")

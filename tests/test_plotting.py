@@ -108,6 +108,23 @@ def test_topology(graph, ax):
     assert len(ax.texts) == (graph.size if graph.size <= 64 else 0)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "edges", "text"),
+    [
+        (topology.one_peer_exponential(8, symmetric=True), 12, "all 3 steps"),
+        (topology.random_matching(topology.ring(8), seed=1), 8, "the first 64 steps"),
+    ],
+)
+def test_all_steps_of_a_schedule(schedule, edges, text, ax):
+    draw_topology(schedule, ax=ax)
+    assert ax.get_title() == f"{schedule.name}\n{text}"
+    (lines,) = (found for found in ax.collections if hasattr(found, "get_segments"))
+    assert len(lines.get_segments()) == edges
+    if schedule.period:
+        # Each of the 12 edges has weight 1/2 in one of 3 steps.
+        np.testing.assert_allclose(lines.get_linewidths(), 4.0 / 6 + 0.3)
+
+
 def test_topology_on_new_axes():
     assert draw_topology(topology.ring(4)).get_title().startswith("ring of 4")
 

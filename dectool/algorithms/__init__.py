@@ -8,6 +8,8 @@ from typing import Any
 from dectool._text import nearest as _nearest
 from dectool.algorithms._algorithm import Algorithm as Algorithm, State as State
 from dectool.algorithms._needs import Needs as Needs, check_needs as check_needs
+from dectool.algorithms.accelerated import OPAPC as OPAPC, Mudag as Mudag
+from dectool.algorithms.admm import DecentralizedADMM as DecentralizedADMM
 from dectool.algorithms.allreduce import AllReduceGD as AllReduceGD
 from dectool.algorithms.asynchronous import (
     ADPSGD as ADPSGD,
@@ -26,6 +28,11 @@ from dectool.algorithms.asynchronous import (
     SwarmSGD as SwarmSGD,
 )
 from dectool.algorithms.beer import BEER as BEER
+from dectool.algorithms.byzantine import (
+    BRIDGE as BRIDGE,
+    ClippedGossip as ClippedGossip,
+    ClippedGossipSGD as ClippedGossipSGD,
+)
 from dectool.algorithms.choco import (
     CHOCO as CHOCO,
     CHOCOGossip as CHOCOGossip,
@@ -46,6 +53,8 @@ from dectool.algorithms.dcd import (
 )
 from dectool.algorithms.deepsqueeze import DeepSqueeze as DeepSqueeze
 from dectool.algorithms.diffusion import ATC as ATC, CTA as CTA, DGD as DGD
+from dectool.algorithms.dlm import DLM as DLM
+from dectool.algorithms.dual_accelerated import MSDA as MSDA, SSDA as SSDA
 from dectool.algorithms.exact_diffusion import (
     D2 as D2,
     NIDS as NIDS,
@@ -58,14 +67,34 @@ from dectool.algorithms.gossip import (
     PushSum as PushSum,
     ShiftRegisterGossip as ShiftRegisterGossip,
 )
+from dectool.algorithms.gradient_push import SGP as SGP, SubgradientPush as SubgradientPush
 from dectool.algorithms.gradient_tracking import (
     ATCGradientTracking as ATCGradientTracking,
     DIGing as DIGing,
     SemiATCGradientTracking as SemiATCGradientTracking,
 )
 from dectool.algorithms.lead import CEDAS as CEDAS, LEAD as LEAD
+from dectool.algorithms.momentum import (
+    DecentLaM as DecentLaM,
+    DmSGD as DmSGD,
+    QuasiGlobalMomentum as QuasiGlobalMomentum,
+)
 from dectool.algorithms.moniqua import Moniqua as Moniqua
+from dectool.algorithms.near_dgd import NEARDGD as NEARDGD, DGDt as DGDt
+from dectool.algorithms.periodic_averaging import (
+    CooperativeSGD as CooperativeSGD,
+    GossipPGA as GossipPGA,
+    LocalSGD as LocalSGD,
+    SlowMo as SlowMo,
+)
+from dectool.algorithms.pg_extra import PGEXTRA as PGEXTRA
 from dectool.algorithms.power_gossip import PowerGossip as PowerGossip
+from dectool.algorithms.push_diging import ADDOPT as ADDOPT, PushDIGing as PushDIGing
+from dectool.algorithms.push_pull import (
+    AB as AB,
+    ATCPushPull as ATCPushPull,
+    PushPull as PushPull,
+)
 from dectool.algorithms.relay import RelaySGD as RelaySGD, RelaySum as RelaySum
 from dectool.algorithms.robust_push_sum import RobustPushSum as RobustPushSum
 from dectool.errors import ArgumentError as _ArgumentError
@@ -82,13 +111,39 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         ATC,
         CTA,
         EXTRA,
+        PGEXTRA,
         ExactDiffusion,
         NIDS,
         D2,
         DIGing,
         SemiATCGradientTracking,
         ATCGradientTracking,
+        AB,
+        PushPull,
+        ATCPushPull,
+        PushDIGing,
+        ADDOPT,
+        SubgradientPush,
+        SGP,
+        NEARDGD,
+        DGDt,
+        DLM,
+        DecentralizedADMM,
+        SSDA,
+        MSDA,
+        Mudag,
+        OPAPC,
         AllReduceGD,
+        DmSGD,
+        QuasiGlobalMomentum,
+        DecentLaM,
+        LocalSGD,
+        CooperativeSGD,
+        GossipPGA,
+        SlowMo,
+        ClippedGossip,
+        ClippedGossipSGD,
+        BRIDGE,
         CHOCOGossip,
         CHOCO,
         DCD,
@@ -128,10 +183,13 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 """Every algorithm by its class name."""
 
 __all__ = [
+    "AB",
+    "ADDOPT",
     "ADPSGD",
     "ALGORITHMS",
     "ATC",
     "BEER",
+    "BRIDGE",
     "CEDAS",
     "CHOCO",
     "CTA",
@@ -139,15 +197,23 @@ __all__ = [
     "DCD",
     "DGC",
     "DGD",
+    "DLM",
     "ECD",
     "EF21",
     "EFSGD",
     "EXTRA",
     "LEAD",
+    "MSDA",
+    "NEARDGD",
     "NIDS",
+    "OPAPC",
     "OSGP",
+    "PGEXTRA",
     "QSGD",
+    "SGP",
+    "SSDA",
     "ATCGradientTracking",
+    "ATCPushPull",
     "Algorithm",
     "AllReduceGD",
     "AsynchronousADMM",
@@ -162,25 +228,40 @@ __all__ = [
     "ByteGrad",
     "CHOCOGossip",
     "ChebyshevGossip",
+    "ClippedGossip",
+    "ClippedGossipSGD",
+    "CooperativeSGD",
+    "DGDt",
     "DIGing",
+    "DecentLaM",
+    "DecentralizedADMM",
     "DeepSqueeze",
+    "DmSGD",
     "ExactDiffusion",
     "Gossip",
+    "GossipPGA",
+    "LocalSGD",
     "LowPrecisionDecentralized",
     "Moniqua",
+    "Mudag",
     "Needs",
     "NewestModelAverage",
     "OneBitAdam",
     "PowerGossip",
+    "PushDIGing",
+    "PushPull",
     "PushSum",
     "QAdam",
+    "QuasiGlobalMomentum",
     "RandomizedGossip",
     "RelaySGD",
     "RelaySum",
     "RobustPushSum",
     "SemiATCGradientTracking",
     "ShiftRegisterGossip",
+    "SlowMo",
     "State",
+    "SubgradientPush",
     "SwarmSGD",
     "check_needs",
     "choco_gamma",

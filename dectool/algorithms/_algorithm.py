@@ -5,14 +5,49 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, Protocol, Self, final
 
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.topology import Schedule, Topology
 
-Gradient = Callable[[Any], Any]
-"""The local gradient: takes and returns an array of the shape of x."""
+
+class Gradient(Protocol):
+    """The local gradient, and for those that ask for more (``Algorithm.oracle``) its inverses."""
+
+    def __call__(self, x: Any, /) -> Any:
+        """Return the gradient of f_i at x, in the shape of x."""
+
+    def prox(self, v: Any, weight: Any) -> Any:
+        r"""Return :math:`\arg\min_x f_i(x) + \frac c2 \|x - v\|^2`, where c is ``weight``."""
+
+    def prox_regularizer(self, v: Any, step: Any) -> Any:
+        r"""Return :math:`\mathrm{prox}_{s r}(v)` of the common term r, or v without one."""
+
+    def conjugate(self, y: Any, start: Any = None) -> Any:
+        r"""Return :math:`\nabla f_i^*(y)`, the x with gradient y; looked for from ``start``."""
+
+
+class Curved(Protocol):
+    """A problem, as far as hyper-parameters are chosen by it."""
+
+    @property
+    def L(self) -> float:
+        """The smoothness of their mean."""
+
+    @property
+    def mu(self) -> float:
+        """The strong convexity of their mean."""
+
+    @property
+    def L_max(self) -> float:
+        """The largest smoothness of a local function."""
+
+    @property
+    def mu_min(self) -> float:
+        """The smallest strong convexity of a local function."""
+
 
 StepSize = float | Callable[[int], float]
 """A step size: a number, or a function of the step number k = 0, 1, ..."""
@@ -83,6 +118,11 @@ class Algorithm(abc.ABC):
         needs: What the theory asks of the topology; ``solve`` refuses what breaks it.
         exact: Whether the iterates tend to the optimum itself with a constant step size.
         uses_gradient: Whether ``grad`` is called at all.
+        oracle: What it is asked for: "gradient", "prox" (``grad.prox``) or "conjugate"
+            (``grad.conjugate``). The latter two need all of the local function, not samples of
+            it; convex, or strongly convex.
+        composite: Whether it minimises f + r, for a common term r that it knows by
+            ``grad.prox_regularizer``.
         asynchronous: Whether ranks go on at their own pace, which asks for a backend where they
             have one: "sim" or "mpi".
         waits: Whether a step may wait for a step of another rank, so that all must take equally
@@ -94,6 +134,8 @@ class Algorithm(abc.ABC):
     needs: ClassVar[Needs] = Needs()
     exact: ClassVar[bool] = True
     uses_gradient: ClassVar[bool] = True
+    oracle: ClassVar[Literal["gradient", "prox", "conjugate"]] = "gradient"
+    composite: ClassVar[bool] = False
     asynchronous: ClassVar[bool] = False
     waits: ClassVar[bool] = True
     resumable: ClassVar[bool] = True
@@ -103,10 +145,51 @@ class Algorithm(abc.ABC):
         if hasattr(self, "lr") and not callable(self.lr):
             _check_step_size(type(self).__name__, self.lr)
 
+    @classmethod
+    def suggested(cls, problem: Curved, topology: Topology | Schedule) -> dict[str, Any]:
+        """Return hyper-parameters that suit a problem and a topology.
+
+        A step size of 1/(2 L_max) where there is one, unless the method's theory says otherwise.
+
+        Args:
+            problem: Whose local functions.
+            topology: Who talks to whom.
+
+        Raises:
+            ArgumentError: The theory has none for this problem.
+        """
+        has_lr = any(field.name == "lr" for field in dataclasses.fields(cls))
+        return {"lr": 0.5 / problem.L_max} if has_lr else {}
+
+    @classmethod
+    def for_problem(cls, problem: Curved, topology: Topology | Schedule, **parameters: Any) -> Self:
+        """Return the algorithm with the hyper-parameters that are :meth:`suggested`.
+
+        Args:
+            problem: As there.
+            topology: As there.
+            **parameters: Hyper-parameters to have in their place.
+
+        Raises:
+            ArgumentError: As there, or a hyper-parameter is out of its range.
+
+        Example:
+            >>> from dectool import algorithms, problems, topology
+            >>> q = problems.Averaging([[1.0], [3.0]])
+            >>> algorithms.SSDA.for_problem(q, topology.ring(2), momentum=0.5)
+            SSDA(lr=1.0, momentum=0.5)
+        """
+        return cls(**{**cls.suggested(problem, topology), **parameters})
+
     @property
     def name(self) -> str:
         """Name for tables and messages."""
         return type(self).__name__
+
+    @property
+    def period(self) -> int:
+        """Steps after which the steps repeat: 1, unless some of them differ, as in local SGD."""
+        return 1
 
     @abc.abstractmethod
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
@@ -117,7 +200,11 @@ class Algorithm(abc.ABC):
         """Return the state after ``s``."""
 
     def at(self, k: int) -> Self:
-        """Return the algorithm with every scheduled hyper-parameter at its value for step ``k``.
+        """Return the algorithm as step ``k`` needs it.
+
+        Every scheduled hyper-parameter has its value for that step, and an algorithm with a
+        ``period`` knows where in it the step lies. So a loop of one's own calls
+        ``algorithm.at(k).step(...)``.
 
         Example:
             >>> from dectool import algorithms

@@ -62,7 +62,7 @@ def _broken(needs: Needs, topology: Topology) -> Iterator[str]:
             yield (
                 f"W must be doubly stochastic, but its {which} do not sum to 1; undirected graphs "
                 "have such weights (weights='metropolis_hastings'), on directed ones averaging "
-                "needs PushSum"
+                "needs PushSum, and descent PushPull or PushDIGing"
             )
         if needs.weights.startswith("symmetric") and not topology.is_symmetric:
             yield (

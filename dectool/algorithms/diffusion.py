@@ -55,11 +55,18 @@ class ATC(Algorithm):
     where :math:`\alpha` is `lr` < 2/L. With a constant step it tends to a point at distance O(α)
     from the optimum. One message of d numbers per neighbour and step.
 
+    On a schedule W is that of the step. So with :func:`dectool.topology.matcha` this is MATCHA-SGD,
+    with :func:`dectool.topology.equidyn` D-SGD on EquiDyn graphs, and with
+    :func:`dectool.topology.one_peer_exponential` D-SGD on one-peer exponential graphs.
+
     Args:
         lr: Step size α, or a function of the step.
 
     References:
-        A. H. Sayed, Foundations and Trends in Machine Learning 7(4-5), 2014.
+        A. H. Sayed, Foundations and Trends in Machine Learning 7(4-5), 2014; with stochastic
+        gradients: X. Lian et al., Can decentralized algorithms outperform centralized algorithms?,
+        NeurIPS 2017 (which is :class:`DGD`); on random matchings: J. Wang, A. K. Sahu, Z. Yang,
+        G. Joshi & S. Kar, MATCHA, arXiv:1905.09435, 2019.
     """
 
     lr: StepSize

@@ -51,12 +51,13 @@ class ExactDiffusion(Algorithm):
 class NIDS(Algorithm):
     r"""NIDS: network-independent step sizes.
 
-    .. math:: x^{k+2} = \tilde W \big(2 x^{k+1} - x^k
+    .. math:: z^{k+2} = z^{k+1} - x^{k+1} + \tilde W \big(2 x^{k+1} - x^k
        - \alpha (\nabla f(x^{k+1}) - \nabla f(x^k))\big), \qquad
-       x^1 = x^0 - \alpha \nabla f(x^0)
+       x^k = \mathrm{prox}_{\alpha r}(z^k), \qquad z^1 = x^0 - \alpha \nabla f(x^0)
 
-    where :math:`\alpha` is `lr` < 2/L and :math:`\tilde W = (I + W)/2`: exact diffusion, but for
-    the first step, which is not averaged. One message of d numbers per neighbour and step.
+    where :math:`\alpha` is `lr` < 2/L, :math:`\tilde W = (I + W)/2` and r the common term of the
+    problem (:class:`dectool.problems.Composite`). Without one, z is x, and it is exact diffusion
+    but for the first step, which is not averaged. One message of d numbers per neighbour and step.
 
     Args:
         lr: Step size α.
@@ -70,17 +71,19 @@ class NIDS(Algorithm):
     needs: ClassVar[Needs] = Needs(
         "symmetric doubly stochastic", lambda_min=-1.0, time_varying=False
     )
+    composite: ClassVar[bool] = True
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
         """Start at ``x``; the share of averaging is 0 for the first step and 1 from then on."""
-        return State(x=x, psi=x, share=0.0)
+        return State(x=x, psi=x, kept=0.0 * x, share=0.0)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
-        """Adapt, correct, combine."""
+        """Adapt, correct, combine, and regularise."""
         psi = s.x - self.lr * grad(s.x)
         phi = psi + s.x - s.psi
-        x = phi + s.share * (comm.neighbor_allreduce(phi) - phi) / 2
-        return State(x=x, psi=psi, share=1.0)
+        z = s.kept + phi + s.share * (comm.neighbor_allreduce(phi) - phi) / 2
+        x = grad.prox_regularizer(z, self.lr)
+        return State(x=x, psi=psi, kept=z - x, share=1.0)
 
 
 @final

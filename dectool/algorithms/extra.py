@@ -19,8 +19,8 @@ class EXTRA(Algorithm):
        - \alpha (\nabla f(x^{k+1}) - \nabla f(x^k)), \qquad x^1 = W x^0 - \alpha \nabla f(x^0)
 
     where :math:`\alpha` is `lr` and :math:`\tilde W = (I + W)/2`. It converges to the optimum
-    for α < 2 λ_min(W̃)/L, linearly where f is strongly convex. One message of d numbers per
-    neighbour and step.
+    for α < 2 λ_min(W̃)/L, linearly where f is strongly convex; then up to α < (5 + 3 λ_n(W))/(4L).
+    One message of d numbers per neighbour and step.
 
     Args:
         lr: Step size α.
@@ -34,7 +34,8 @@ class EXTRA(Algorithm):
         0.5
 
     References:
-        W. Shi, Q. Ling, G. Wu & W. Yin, SIAM J. Optim. 25(2), 2015.
+        W. Shi, Q. Ling, G. Wu & W. Yin, SIAM J. Optim. 25(2), 2015; Y. Li & M. Yan, J. Optim.
+        Theory Appl. 189, 2021 (the larger step).
     """
 
     lr: StepSize

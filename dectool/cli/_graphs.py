@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dectool import topology as graphs
-from dectool.cli._forms import Convert, Form, made, real, whole, yes_or_no
+from dectool.cli._forms import Convert, Form, made, plain, real, whole, yes_or_no
 from dectool.errors import ArgumentError
 
 Graph = graphs.Topology | graphs.Schedule
@@ -37,6 +37,18 @@ def topology(text: str, n: int | None, *, weights: str | None = None, default: i
             f"topology {text!r} has {graph.size} ranks, but n={n}; leave one of them out"
         )
     return graph
+
+
+def takes_weights(text: str) -> bool:
+    """Return whether a topology has the weights it is given, and not its own.
+
+    Example:
+        >>> takes_weights("ring"), takes_weights("base_k:2"), takes_weights("star:weights=uniform")
+        (True, False, False)
+    """
+    name, _, rest = text.partition(":")
+    form = TOPOLOGIES.get(plain(name))
+    return form is not None and "weights" in form.context and "weights=" not in rest
 
 
 def _sides(text: str) -> tuple[int, int]:
@@ -162,6 +174,12 @@ TOPOLOGIES: dict[str, Form] = {
         "one_peer_exponential:symmetric=true",
         context=("n",),
     ),
+    "random_one_peer": Form(
+        graphs.random_one_peer,
+        {"symmetric": yes_or_no, "seed": whole},
+        "random_one_peer:symmetric=true",
+        context=("n",),
+    ),
     "one_peer_hypercube": Form(_dimension, {}, "one_peer_hypercube", context=("n",)),
     "alternating_ring": Form(graphs.alternating_ring, {}, "alternating_ring", context=("n",)),
     "shift_one": Form(graphs.shift_one, {}, "shift_one", context=("n",)),
@@ -261,6 +279,14 @@ TOPOLOGIES: dict[str, Form] = {
     ),
     "random_pair": _graph(
         _on_graph(graphs.random_pair), "random_pair:ring", "graph", graph=str, seed=whole
+    ),
+    "random_broadcast": _graph(
+        _on_graph(graphs.random_broadcast),
+        "random_broadcast:ring,gamma=0.5",
+        "graph",
+        graph=str,
+        gamma=real,
+        seed=whole,
     ),
     "matcha": _graph(
         _on_graph(graphs.matcha),

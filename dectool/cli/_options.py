@@ -9,6 +9,9 @@ import typer
 
 from dectool._hosts import checked_hosts, slots_of
 from dectool.topology import WEIGHTS
+from dectool.topology._weights import FASTEST
+
+_RULES = ", ".join((*WEIGHTS, *FASTEST))
 
 Ranks = Annotated[
     int | None,
@@ -22,15 +25,24 @@ Graph = Annotated[
 ]
 Weights = Annotated[
     str | None,
-    typer.Option(metavar="RULE", help=f"Mixing weights: {', '.join(WEIGHTS)}.", show_default=False),
+    typer.Option(metavar="RULE", help=f"Mixing weights: {_RULES}.", show_default=False),
+]
+ManyWeights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weights",
+        metavar="RULE",
+        help=f"Mixing weights, again and again: {_RULES}.",
+        show_default=False,
+    ),
 ]
 Backend = Annotated[str, typer.Option(metavar="NAME", help="stacked, sim or mpi.")]
 Network = Annotated[
     str | None,
     typer.Option(
         metavar="SPEC",
-        help="Such as alphabeta:latency=1e-5,bandwidth=1.25e9 or loggp:L=1e-5,G=1e-9 "
-        "(seconds, bytes per second); default: messages arrive at once.",
+        help="Such as ethernet:10 (gigabits per second), alphabeta:latency=1e-5,bandwidth=1.25e9 "
+        "or loggp:L=1e-5,G=1e-9 (seconds, bytes per second); default: messages arrive at once.",
         show_default=False,
     ),
 ]

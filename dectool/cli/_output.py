@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPED_WIDTH = 160
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def console() -> Console:
@@ -37,6 +38,19 @@ def number(value: float) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "-" if math.isnan(value) else f"{value:.6g}"
+
+
+def size(nbytes: float) -> str:
+    """Return a number of bytes with a unit, in powers of 1000 as bandwidths are.
+
+    Example:
+        >>> size(16000), size(1.92e9), size(12.5), size(0)
+        ('16 kB', '1.92 GB', '12.5 B', '0 B')
+    """
+    power = 0
+    while nbytes >= 999.9995 and power < len(_UNITS) - 1:
+        nbytes, power = nbytes / 1000.0, power + 1
+    return f"{nbytes:.6g} {_UNITS[power]}"
 
 
 def check_target(option: str, path: Path | None) -> None:

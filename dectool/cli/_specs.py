@@ -10,13 +10,17 @@ from dectool.cli._forms import (
     Convert,
     Form as Form,
     made as made,
-    plain,
+    plain as plain,
     real as real,
     value as value,
     whole as whole,
     yes_or_no as yes_or_no,
 )
-from dectool.cli._graphs import TOPOLOGIES as TOPOLOGIES, topology as topology
+from dectool.cli._graphs import (
+    TOPOLOGIES as TOPOLOGIES,
+    takes_weights as takes_weights,
+    topology as topology,
+)
 from dectool.errors import ArgumentError
 from dectool.problems import partition as cuts
 
@@ -43,9 +47,13 @@ def assignments(option: str, texts: Iterable[str], convert: Convert) -> dict[str
 def network(text: str | None) -> sim.NetworkModel | None:
     """Return the network model of a text, and none for none.
 
+    ``ethernet`` takes gigabits per second, and a latency in seconds, 5e-5 unless given.
+
     Example:
         >>> network("alphabeta:latency=1e-5,bandwidth=1e9")
         AlphaBeta(latency=1e-05, bandwidth=1000000000.0, port='serial')
+        >>> network("ethernet:10")
+        AlphaBeta(latency=5e-05, bandwidth=1250000000.0, port='serial')
     """
     if text is None:
         return None
@@ -95,11 +103,20 @@ def _per_rank(text: str, rest: str) -> sim.PerRank:
     return sim.PerRank(factors, compute(base or None))
 
 
+def _ethernet(gigabits: float, latency: float = 5e-5) -> sim.AlphaBeta:
+    if not gigabits > 0.0:
+        raise ArgumentError(f"ethernet: gigabits={gigabits} must be above 0, such as 10")
+    return sim.AlphaBeta(latency=latency, bandwidth=gigabits * 1e9 / 8)
+
+
 _NETWORKS = {
     "alphabeta": Form(
         sim.AlphaBeta,
         {"latency": real, "bandwidth": real, "port": str},
         "alphabeta:latency=1e-5,bandwidth=1.25e9",
+    ),
+    "ethernet": Form(
+        _ethernet, {"gigabits": real, "latency": real}, "ethernet:10,latency=5e-5", ("gigabits",)
     ),
     "loggp": Form(
         sim.LogGP, dict.fromkeys(("L", "o", "g", "G"), real), "loggp:L=1e-5,o=1e-6,G=1e-9", ("L",)

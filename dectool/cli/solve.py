@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,8 +15,9 @@ from dectool.cli._errors import FAILED
 from dectool.cli._faults import faults
 from dectool.cli._output import check_target, console, new_figure, number, save_figure
 from dectool.errors import ArgumentError
-from dectool.problems import Averaging, Problem
+from dectool.problems import L1, Averaging, Composite, Problem
 from dectool.run import DETECTION
+from dectool.topology import Schedule, Topology
 
 _RANKS = 16
 _DRAWN = ("gap", "distance", "consensus_error")
@@ -29,7 +29,10 @@ def solve(
     ],
     lr: Annotated[
         float | None,
-        typer.Option(help="Step size; default: 1 / (2 L_max).", show_default=False),
+        typer.Option(
+            help="Step size; default: 1 / (2 L_max), or what the algorithm suggests.",
+            show_default=False,
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -75,6 +78,9 @@ def solve(
         typer.Option(help="logistic, softmax, least_squares, or auto: by the labels."),
     ] = "auto",
     l2: Annotated[float, typer.Option(help="Factor of the L2 term.")] = 0.1,
+    l1: Annotated[
+        float, typer.Option(help="Factor of an L1 term, which PGEXTRA and NIDS know.")
+    ] = 0.0,
     partition: Annotated[
         str,
         typer.Option(metavar="SPEC", help="contiguous, shuffled, by_class:2, dirichlet:0.1."),
@@ -147,7 +153,9 @@ def solve(
     choices = _problems.Choices(loss, l2, partition, objective, bias, standardize, seed)
     name = problem or ("breast_cancer" if kind.uses_gradient else "averaging")
     task = _problems.build(name, graph.size, choices)
-    chosen = _algorithm(kind, lr, settings or [], task)
+    if l1:
+        task = Composite(task, L1(l1))
+    chosen = _algorithm(kind, lr, settings or [], task, graph)
     history = dectool.solve(
         chosen,
         task,
@@ -202,21 +210,26 @@ def _kind(name: str) -> type[algorithms.Algorithm]:
 
 
 def _algorithm(
-    kind: type[algorithms.Algorithm], lr: float | None, settings: list[str], problem: Problem
+    kind: type[algorithms.Algorithm],
+    lr: float | None,
+    settings: list[str],
+    problem: Problem,
+    graph: Topology | Schedule,
 ) -> algorithms.Algorithm:
-    """Return the algorithm with its parameters; a step size that was not given is 1/(2 L_max)."""
+    """Return the algorithm with its parameters; those that were not given are as it suggests."""
     parameters: dict[str, Any] = specs.assignments("--set", settings, specs.value)
-    takes_lr = any(field.name == "lr" for field in dataclasses.fields(kind))
     if lr is not None:
         parameters["lr"] = lr
-    elif takes_lr and "lr" not in parameters:
-        parameters["lr"] = float(f"{0.5 / problem.L_max:.6g}")
     if not kind.uses_gradient and not isinstance(problem, Averaging):
         raise ArgumentError(
             f"{kind.__name__} uses no gradient: it averages what the ranks start with, which is "
             f"zero for {problem.name}; leave --problem out, or use --problem averaging"
         )
-    return algorithms.get(kind.__name__, **parameters)
+    suggested = {
+        name: float(f"{value:.6g}") if isinstance(value, float) else value
+        for name, value in kind.suggested(problem, graph).items()
+    }
+    return algorithms.get(kind.__name__, **{**suggested, **parameters})
 
 
 def _show(history: dectool.History, title: str, problem: str) -> None:

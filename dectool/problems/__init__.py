@@ -16,6 +16,7 @@ from dectool.problems._among import Among as Among
 from dectool.problems._averaging import Averaging as Averaging
 from dectool.problems._bundled import breast_cancer as breast_cancer, digits as digits
 from dectool.problems._classifier import Classifier as Classifier
+from dectool.problems._composite import Composite as Composite
 from dectool.problems._csv import load_csv as load_csv
 from dectool.problems._data_problem import DataProblem as DataProblem
 from dectool.problems._dataset import Dataset as Dataset
@@ -24,12 +25,20 @@ from dectool.problems._libsvm import load_libsvm as load_libsvm
 from dectool.problems._logistic import LogisticRegression as LogisticRegression
 from dectool.problems._problem import Curvature as Curvature, Problem as Problem
 from dectool.problems._quadratic import Quadratic as Quadratic
+from dectool.problems._regularizers import (
+    L1 as L1,
+    Box as Box,
+    Regularizer as Regularizer,
+)
 from dectool.problems._softmax import SoftmaxRegression as SoftmaxRegression
 
 __all__ = [
+    "L1",
     "Among",
     "Averaging",
+    "Box",
     "Classifier",
+    "Composite",
     "Curvature",
     "DataProblem",
     "Dataset",
@@ -37,6 +46,7 @@ __all__ = [
     "LogisticRegression",
     "Problem",
     "Quadratic",
+    "Regularizer",
     "SoftmaxRegression",
     "breast_cancer",
     "digits",

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from dectool.errors import ArgumentError
 from dectool.problems._arrays import FloatArray, Rows
+from dectool.problems._composite import Composite
 from dectool.problems._problem import Curvature, Problem
+
+
+def among(problem: Problem, ranks: Iterable[int]) -> Problem:
+    """Return a problem among some ranks, a common term of it put around their functions."""
+    if isinstance(problem, Composite):
+        return Composite(Among(problem.smooth, ranks), problem.regularizer)
+    return Among(problem, ranks)
 
 
 @final
@@ -42,6 +50,11 @@ class Among(Problem):
                 f"Among: ranks={chosen.tolist()} must name some of the ranks 0 to "
                 f"{problem.size - 1}, each once"
             )
+        if problem.regularizer is not None:
+            raise ArgumentError(
+                f"Among: {problem!r} has a common term; put it around what is chosen, as in "
+                "Composite(Among(p.smooth, ranks), p.regularizer)"
+            )
         super().__init__(chosen.size, problem.shape, f"{problem.name} among {chosen.size} ranks")
         self._whole = problem
         self._chosen = chosen
@@ -58,9 +71,19 @@ class Among(Problem):
     def _hessians(self, X: FloatArray, rows: Rows) -> FloatArray:
         return self._whole._hessians(X, self._chosen[rows])
 
+    def _inverses(
+        self,
+        Y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        near: NDArray[np.float64],
+        rows: Rows,
+    ) -> NDArray[np.float64]:
+        return self._whole._inverses(Y, weight, near, self._chosen[rows])
+
     def _starts(self, rows: Rows) -> NDArray[np.float64]:
         return self._whole._starts(self._chosen[rows])
 
     def _curvature(self) -> Curvature:
         # Bounds that hold for any choice.
-        return Curvature(L=self._whole.L_max, L_max=self._whole.L_max, mu=0.0)
+        L, mu_min = self._whole.L_max, self._whole.mu_min
+        return Curvature(L=L, L_max=L, mu=0.0, mu_min=mu_min)

@@ -59,12 +59,22 @@ class Averaging(Problem):
     def _hessians(self, X: FloatArray, rows: Rows) -> FloatArray:
         return np.broadcast_to(np.eye(self.dim, dtype=X.dtype), (*X.shape, self.dim)).copy()
 
+    def _inverses(
+        self,
+        Y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        near: NDArray[np.float64],
+        rows: Rows,
+    ) -> NDArray[np.float64]:
+        (v,) = self._v.at(np.float64)
+        return np.asarray((Y + v[rows][:, None]) / (1.0 + weight)[:, None, None])
+
     def _starts(self, rows: Rows) -> NDArray[np.float64]:
         (v,) = self._v.at(np.float64)
         return np.array(v[rows], dtype=np.float64)
 
     def _curvature(self) -> Curvature:
-        return Curvature(L=1.0, L_max=1.0, mu=1.0)
+        return Curvature(L=1.0, L_max=1.0, mu=1.0, mu_min=1.0)
 
     def _solve(self) -> NDArray[np.float64]:
         (v,) = self._v.at(np.float64)

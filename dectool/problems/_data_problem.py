@@ -269,12 +269,13 @@ class DataProblem(Problem):
         return result
 
     def _curvature(self) -> Curvature:
-        local = _largest_gram(self._shards.take(slice(None), np.float64))
-        pooled = _largest_gram(self._pool(np.float64))
+        local = _gram_spectra(self._shards.take(slice(None), np.float64))[:, -1]
+        pooled = _gram_spectra(self._pool(np.float64))[:, -1]
         return Curvature(
             L=self._bend() * float(pooled.max()) + self._l2,
             L_max=self._bend() * float(local.max()) + self._l2,
             mu=self._l2,
+            mu_min=self._l2,
         )
 
     def _solve(self) -> NDArray[np.float64]:
@@ -293,10 +294,20 @@ class DataProblem(Problem):
         return minimise(f, self.dim, self.L, repr(self))
 
 
-def _largest_gram(s: Samples) -> NDArray[np.float64]:
-    """Return the largest eigenvalue of sum_s w_s a_s a_s^T for every rank."""
+def smallest_gram(s: Samples) -> NDArray[np.float64]:
+    """Return the smallest eigenvalue of sum_s w_s a_s a_s^T for every rank."""
+    rows, dim = s.A.shape[-2:]
+    if rows < dim:
+        return np.zeros(len(s.A))
+    spectra = _gram_spectra(s)
+    # Below this an eigenvalue is rounding, and zero is the better answer.
+    rounding = np.finfo(np.float64).eps * dim * spectra[:, -1]
+    return np.where(spectra[:, 0] <= rounding, 0.0, spectra[:, 0])
+
+
+def _gram_spectra(s: Samples) -> NDArray[np.float64]:
+    """Return eigenvalues of sum_s w_s a_s a_s^T for every rank, ascending, but for zeros."""
     B = np.asarray(s.A * np.sqrt(s.w)[..., None], dtype=np.float64)
     BT = B.swapaxes(-1, -2)
     gram = BT @ B if B.shape[-1] <= B.shape[-2] else B @ BT
-    top = np.asarray(np.linalg.eigvalsh(gram)[:, -1], dtype=np.float64)
-    return np.maximum(top, 0.0)
+    return np.maximum(np.asarray(np.linalg.eigvalsh(gram), dtype=np.float64), 0.0)

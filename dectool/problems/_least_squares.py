@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dectool.errors import ArgumentError
-from dectool.problems._arrays import FloatArray, real_array
-from dectool.problems._data_problem import DataProblem
+from dectool.problems._arrays import FloatArray, Rows, real_array
+from dectool.problems._data_problem import DataProblem, smallest_gram
+from dectool.problems._inverse import Spectra, spectral_inverse
 from dectool.problems._optimum import TOLERANCE
 from dectool.problems._problem import Curvature
 from dectool.problems._shards import Samples
@@ -76,7 +78,23 @@ class LeastSquares(DataProblem):
         # Below this an eigenvalue is rounding, and zero is the better answer.
         if lowest <= np.finfo(np.float64).eps * self.dim * largest:
             lowest = 0.0
-        return super()._curvature()._replace(mu=lowest + self.l2)
+        local = smallest_gram(self._shards.take(slice(None), np.float64))
+        return (
+            super()._curvature()._replace(mu=lowest + self.l2, mu_min=float(local.min()) + self.l2)
+        )
+
+    def _inverses(
+        self,
+        Y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        near: NDArray[np.float64],
+        rows: Rows,
+    ) -> NDArray[np.float64]:
+        return spectral_inverse(self, self._spectra, Y, weight, rows)
+
+    @cached_property
+    def _spectra(self) -> Spectra:
+        return Spectra(self.size, self.dim)
 
     def _loss_hessian_of_mean(self) -> NDArray[Any]:
         whole = self._loss_hessian(np.zeros((1, 1, self.dim)), self._pool(np.float64))

@@ -12,15 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from dectool.problems._arrays import FloatArray, IndexArray, Rows, positive_int
 from dectool.problems._calling import Rank, enter, enter_point, select
+from dectool.problems._inverse import newton_inverse, weights_of
 from dectool.problems._optimum import Smooth, minimise
+from dectool.problems._regularizers import Regularizer
 
 
 class Curvature(NamedTuple):
-    """Smoothness of f, the largest of the local ones, and strong convexity of f."""
+    """Smoothness and strong convexity of f, and the extremes of the local functions.
+
+    Attributes:
+        L: Smoothness of f.
+        L_max: The largest smoothness of a local function.
+        mu: Strong convexity of f.
+        mu_min: The smallest strong convexity of a local function; negative where one bends
+            down, and 0 where nothing is known but that all are convex.
+    """
 
     L: float
     L_max: float
     mu: float
+    mu_min: float = 0.0
 
 
 class Problem(ABC):
@@ -37,7 +48,9 @@ class Problem(ABC):
     has the dtype of x (float64 for integers).
 
     To add a problem, derive from this class, call ``super().__init__`` and implement
-    `_values`, `_grads`, `_hessians` and `_curvature` on arrays of shape (k, batch, dim).
+    `_values`, `_grads`, `_hessians` and `_curvature` on arrays of shape (k, batch, dim). From
+    these come proximal points and gradients of conjugates, by Newton's method; a closed form
+    goes into `_inverses`.
 
     Args:
         size: Number of ranks n.
@@ -70,6 +83,16 @@ class Problem(ABC):
     def name(self) -> str:
         """Name for tables and messages."""
         return self._name
+
+    @property
+    def smooth(self) -> Problem:
+        """The problem without the common term: itself, but for `Composite`."""
+        return self
+
+    @property
+    def regularizer(self) -> Regularizer | None:
+        """The term that all ranks know and that need not be smooth; see `Composite`."""
+        return None
 
     @property
     def ranks(self) -> IndexArray:
@@ -139,6 +162,76 @@ class Problem(ABC):
         """
         call = enter(x, rank, self._ranks, self._shape)
         return call.answer(self._hessians(call.X, call.rows), (self.dim, self.dim))
+
+    def prox(self, v: ArrayLike, rank: Rank, weight: ArrayLike = 1.0) -> Any:
+        r"""Return the proximal point of f_i at v.
+
+        .. math:: \mathrm{prox}_{f_i / c}(v) = \arg\min_x f_i(x) + \frac c2 \|x - v\|^2
+
+        where c is ``weight``: the x with :math:`\nabla f_i(x) = c\,(v - x)`. Quadratic local
+        functions have it in closed form; others by Newton's method, computed in float64 until
+        the gradient is zero to rounding.
+
+        Args:
+            v: Point, in one of the two forms of the class description.
+            rank: Rank i, or an array of ranks.
+            weight: c, at least 0; a number, or one for each of the ranks. With it, f_i must be
+                strongly convex.
+
+        Returns:
+            A new array with the shape and dtype of v.
+
+        Raises:
+            ArgumentError: A rank is out of range, v has another shape, ``weight`` is negative or
+                not finite, or there is no single minimiser.
+
+        Example:
+            >>> from dectool import problems
+            >>> problems.Averaging([[1.0], [3.0]]).prox([0.0], 1, weight=2.0)
+            array([1.])
+
+        References:
+            N. Parikh & S. Boyd, Proximal algorithms, Foundations and Trends in Optimization 1(3),
+            2014.
+        """
+        call = enter(v, rank, self._ranks, self._shape)
+        c = weights_of(weight, call)
+        V = np.asarray(call.X, dtype=np.float64)
+        return call.answer(self._inverses(c[:, None, None] * V, c, V, call.rows), self._shape)
+
+    def grad_conjugate(self, y: ArrayLike, rank: Rank, start: ArrayLike | None = None) -> Any:
+        r"""Return the gradient of the convex conjugate of f_i at y.
+
+        .. math:: \nabla f_i^*(y) = \arg\max_x \langle y, x \rangle - f_i(x)
+
+        It inverts the gradient: the x with :math:`\nabla f_i(x) = y`. There is one where f_i is
+        strongly convex (`mu_min` > 0).
+
+        Args:
+            y: Dual point, in one of the two forms of the class description.
+            rank: Rank i, or an array of ranks.
+            start: Where Newton's method begins, like y; default: zeros. A start close by saves
+                work, and changes no more than rounding.
+
+        Returns:
+            A new array with the shape and dtype of y.
+
+        Raises:
+            ArgumentError: A rank is out of range, y has another shape, or there is no single
+                maximiser.
+
+        Example:
+            >>> from dectool import problems
+            >>> q = problems.Quadratic(h=[[2.0], [4.0]], b=[[0.0], [1.0]])
+            >>> q.grad_conjugate([7.0], 1), q.grad([2.0], 1)
+            (array([2.]), array([7.]))
+        """
+        call = enter(y, rank, self._ranks, self._shape)
+        Y = np.asarray(call.X, dtype=np.float64)
+        near = np.zeros_like(Y)
+        if start is not None:
+            near = np.asarray(enter(start, rank, self._ranks, self._shape).X, dtype=np.float64)
+        return call.answer(self._inverses(Y, np.zeros(len(Y)), near, call.rows), self._shape)
 
     def initial(self, rank: Rank) -> NDArray[np.float64]:
         r"""Return the point where rank i starts: zeros, unless the problem says otherwise.
@@ -257,6 +350,11 @@ class Problem(ABC):
         return self._curvature_once.mu
 
     @property
+    def mu_min(self) -> float:
+        """The smallest strong convexity of a local function; negative where one bends down."""
+        return self._curvature_once.mu_min
+
+    @property
     def kappa(self) -> float:
         """Condition number L / mu; infinite for mu = 0."""
         return self.L / self.mu if self.mu > 0 else math.inf
@@ -282,7 +380,24 @@ class Problem(ABC):
 
     @abstractmethod
     def _curvature(self) -> Curvature:
-        """Return L, L_max and mu."""
+        """Return L, L_max, mu and, where it is known, mu_min."""
+
+    def _inverses(
+        self,
+        Y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        near: NDArray[np.float64],
+        rows: Rows,
+    ) -> NDArray[np.float64]:
+        """Return the X with grad f_i(X) + weight X = Y, a new array (k, batch, dim).
+
+        Args:
+            Y: Right-hand sides (k, batch, dim).
+            weight: One for each row, (k,), at least 0.
+            near: Where to begin looking, like Y.
+            rows: The ranks.
+        """
+        return newton_inverse(self, Y, weight, near, rows)
 
     def _starts(self, rows: Rows) -> NDArray[np.float64]:
         """Return the initial points, a new array of k * dim entries with k the length of rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -17,6 +18,7 @@ from dectool.problems._arrays import (
     real_array,
     real_number,
 )
+from dectool.problems._inverse import Spectra, check_positive, spectral_inverse
 from dectool.problems._problem import Curvature, Problem
 
 
@@ -134,8 +136,28 @@ class Quadratic(Problem):
         local = H if self._diagonal else np.linalg.eigvalsh(H)
         mean = self._mean_spectrum()
         return Curvature(
-            L=float(mean.max()), L_max=float(np.abs(local).max()), mu=max(float(mean.min()), 0.0)
+            L=float(mean.max()),
+            L_max=float(np.abs(local).max()),
+            mu=max(float(mean.min()), 0.0),
+            mu_min=float(local.min()),
         )
+
+    def _inverses(
+        self,
+        Y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        near: NDArray[np.float64],
+        rows: Rows,
+    ) -> NDArray[np.float64]:
+        if not self._diagonal:
+            return spectral_inverse(self, self._spectra, Y, weight, rows)
+        H, b = self._data.at(np.float64)
+        check_positive(self, H[rows], weight, rows)
+        return np.asarray((Y + b[rows][:, None]) / (H[rows] + weight[:, None])[:, None])
+
+    @cached_property
+    def _spectra(self) -> Spectra:
+        return Spectra(self.size, self.dim)
 
     def _solve(self) -> NDArray[np.float64]:
         H, b = (np.asarray(a[0], dtype=np.float64) for a in self._mean.at(np.float64))

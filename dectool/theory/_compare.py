@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -13,6 +12,7 @@ from dectool.errors import ArgumentError
 from dectool.history import History
 from dectool.theory._evidence import Check, Verdict
 from dectool.theory._predict import COLUMNS, Prediction
+from dectool.theory._same_run import check_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +74,7 @@ def compare(
     r"""Hold a history against a prediction.
 
     Where every iterate is predicted (``prediction.exact``), the columns "distance",
-    "consensus_error" and "gap" are compared at all recorded steps that the prediction knows,
+    "consensus_error" and "gap" are compared at all recorded steps,
 
     .. math:: \max_k |a_k - b_k| \,/\, D, \qquad D = \max_k \|X^k - 1 x^{*\top}\|_F
 
@@ -106,13 +106,12 @@ def compare(
     _check_same(history, prediction)
     if not prediction.exact:
         return Agreement(history, prediction, (_rate_check(history, prediction, rate_tolerance),))
-    steps = _known(history, prediction)
+    steps = history["step"].astype(np.int64)
     trajectory = prediction.trajectory(list(steps))
-    recorded = np.isin(history["step"], steps)
     scales = _scales(prediction, float(trajectory["distance"].max()))
     checks = []
     for name, expected in trajectory.items():
-        measured = history[name][recorded].astype(np.float64)
+        measured = history[name].astype(np.float64)
         apart = np.abs(measured - expected)
         worst = int(np.argmax(np.where(np.isfinite(apart), apart, math.inf)))
         error = float(apart[worst]) / scales[name]
@@ -137,17 +136,11 @@ def _scales(prediction: Prediction, distance: float) -> dict[str, float]:
     return {"distance": reach, "consensus_error": reach, "gap": max(gap, 1e-300)}
 
 
-def _known(history: History, prediction: Prediction) -> Any:
-    steps = history["step"].astype(np.int64)
-    return steps[[prediction.knows(int(step)) for step in steps]]
-
-
 def _predicted(history: History, prediction: Prediction, name: str) -> tuple[Any, Any]:
     """Return steps, and what a column is predicted to be there."""
-    if prediction.exact:
-        known = _known(history, prediction)
-        return known, prediction.trajectory(list(known))[name]
     steps = history["step"].astype(np.int64)
+    if prediction.exact:
+        return steps, prediction.trajectory(list(steps))[name]
     values = history[name].astype(np.float64)
     middle = len(steps) // 2
     # The gap of a quadratic is of second order in the distance.
@@ -166,31 +159,7 @@ def _rate_check(history: History, prediction: Prediction, tolerance: float) -> C
 
 
 def _check_same(history: History, prediction: Prediction) -> None:
-    algorithm = prediction.algorithm
-    expected = {
-        "algorithm": algorithm.name,
-        "parameters": algorithm.parameters(),
-        "problem": prediction.problem.name,
-        "topology": prediction.topology,
-        "size": prediction.problem.size,
-    }
-    for name, value in expected.items():
-        found = history.about[name]
-        if found != value and _plain(found) != _plain(value):
-            raise ArgumentError(
-                f"the history is of {name} {found!r}, and the prediction of {value!r}; predict "
-                "what was run"
-            )
-    if history.about.get("batch_size") is not None or history.faults is not None:
-        raise ArgumentError(
-            "the history is of stochastic gradients or of faults, and the prediction of neither; "
-            "theory.steady_state says how far noise keeps the iterates from their limit"
-        )
+    check_run(history, prediction.algorithm, prediction.problem, prediction.topology)
     x0 = np.reshape(history.x0, prediction.x0.shape)
     if not np.array_equal(x0, prediction.x0):
         raise ArgumentError("the history began elsewhere; give predict(..., x0=history.x0)")
-
-
-def _plain(value: Any) -> str:
-    """Return a value as a saved history would have it."""
-    return json.dumps(value, sort_keys=True, default=repr)

@@ -82,7 +82,7 @@ class Check:
             (True, False)
         """
         excess = (measured - bound) / (abs(bound) or 1.0)
-        return cls(quantity, measured, bound, max(0.0, excess), tolerance, "<=")
+        return cls(quantity, measured, bound, _above(excess), tolerance, "<=")
 
     @classmethod
     def at_least(
@@ -101,11 +101,11 @@ class Check:
             True
         """
         lack = (bound - measured) / (abs(bound) or 1.0)
-        return cls(quantity, measured, bound, max(0.0, lack), tolerance, ">=")
+        return cls(quantity, measured, bound, _above(lack), tolerance, ">=")
 
     def __bool__(self) -> bool:
         """Whether the two agree; what is not a number agrees with nothing."""
-        return self.error <= self.tolerance
+        return bool(self.error <= self.tolerance)
 
     def __str__(self) -> str:
         """Return one line."""
@@ -115,7 +115,11 @@ class Check:
                 f"error {self.error:.2g} (tolerance {self.tolerance:.2g})"
             )
         word = {"<=": "at most", ">=": "at least"}[self.relation]
-        return f"{self.quantity}: measured {self.measured:.9g}, {word} {self.predicted:.9g}"
+        broken = f", broken by {self.error:.2g} (tolerance {self.tolerance:.2g})"
+        return (
+            f"{self.quantity}: measured {self.measured:.9g}, {word} {self.predicted:.9g}"
+            f"{broken if self.error > 0.0 else ''}"
+        )
 
 
 @final
@@ -226,3 +230,8 @@ class Evidence:
         from dectool.plotting import draw_evidence
 
         return draw_evidence(self, ax)
+
+
+def _above(excess: float) -> float:
+    """Return by how much a bound is broken; what is not a number keeps none."""
+    return 0.0 if excess <= 0.0 else excess

@@ -44,7 +44,8 @@ def fixed_point(
 ) -> FixedPoint:
     r"""Return the point where an algorithm's iterates end.
 
-    .. math:: s_\infty = s_k + B (I - B^\top M B)^{-1} B^\top (M s_k + c - s_k)
+    .. math:: s_\infty = u + B (I - B^\top M B)^{-1} B^\top (M u + c), \qquad
+       u = (I - B B^\top) s_k
 
     where B is an orthonormal basis of the directions in which nothing is conserved, and :math:`s_k`
     a state that the algorithm reaches from its own start. So conserved quantities (the sum of y in
@@ -84,18 +85,18 @@ def end_of(
     algorithm: Algorithm, problem: Problem, found: Probe, iteration: Iteration
 ) -> FixedPoint:
     """Return the fixed point that belongs to what was read off."""
-    M, s = found.matrix, found.warm
-    move = M @ s + found.constant - s
+    M, c = found.matrix, found.constant
     basis = moving(M)
-    within = basis.T @ move
-    scale = max(float(np.linalg.norm(move)), float(np.linalg.norm(s)), 1.0)
-    if float(np.linalg.norm(move - basis @ within)) > 1e-8 * scale:
+    kept = _kept(found, basis)
+    core = basis.T @ M @ basis
+    s = kept + basis @ np.linalg.solve(np.eye(len(core)) - core, basis.T @ (M @ kept + c))
+    move = float(np.linalg.norm(M @ s + c - s))
+    if move > 1e-8 * max(float(np.linalg.norm(c)), float(np.linalg.norm(s)), 1.0):
         raise ArgumentError(
             f"{algorithm.name} has no fixed point here: a quantity that nothing brings back moves "
             "by the same amount in each step; see the topology and the starting point"
         )
-    core = basis.T @ M @ basis
-    state = iteration.unpack(s + basis @ np.linalg.solve(np.eye(len(core)) - core, within))
+    state = iteration.unpack(s)
     x = state["x"].reshape(problem.size, -1)
     mean, optimum = x.mean(axis=0), problem.optimum.reshape(-1)
     return FixedPoint(
@@ -106,3 +107,16 @@ def end_of(
         attracts=iteration.rate < 1.0,
         state=state,
     )
+
+
+def _kept(found: Probe, basis: Floats) -> Floats:
+    """Return the part of a reached state that nothing moves.
+
+    While weights settle, iterates of a step size that is too large grow, and of the sums that they
+    keep rounding leaves nothing. So the part is that of an early state, unless the late one has
+    another.
+    """
+    with np.errstate(all="ignore"):
+        early, late = (s - basis @ (basis.T @ s) for s in (found.early, found.warm))
+        slack = 1e-9 * max(1.0, float(np.abs(found.warm).max(initial=0.0)))
+        return late if float(np.abs(late - early).max(initial=0.0)) > slack else early

@@ -30,7 +30,8 @@ class Iteration:
         matrix: M, shape (N, N).
         constant: c, shape (N,).
         fields: The arrays of the state that s is made of, in order, with their shapes (n, ...).
-        period: Steps that M stands for: 1, or the period of the schedule.
+        period: Steps that M stands for: the least common multiple of the periods of the
+            algorithm and of the schedule, mostly 1.
     """
 
     matrix: _Array
@@ -117,6 +118,7 @@ def iteration(algorithm: Algorithm, problem: Problem, topology: Topology | Sched
     r"""Return the affine map of one period of an algorithm, by running it on unit states.
 
     The map is read off the algorithm's own code, so there is no second version of it to be wrong.
+    Weights that do not depend on x, as of push-sum, are a part of the map, at their limit.
     Problems other than quadratics are replaced by their :func:`linearize`.
 
     Args:
@@ -145,6 +147,7 @@ def probed(
     topology: Topology | Schedule,
     x0: Any = None,
     noise: bool = False,
+    within: bool = False,
 ) -> tuple[Probe, int]:
     """Return all that is read off an algorithm's code, and the period."""
     schedule = as_schedule(topology)
@@ -155,7 +158,8 @@ def probed(
         )
     quadratic = problem if isinstance(problem, Quadratic) else linearize(problem)
     start = problem.initial(np.arange(problem.size)) if x0 is None else x0
-    return read(algorithm, quadratic, schedule, start, noise), schedule.period
+    period = math.lcm(schedule.period, algorithm.period)
+    return read(algorithm, quadratic, schedule, period, start, noise, within), period
 
 
 def iteration_matrix(
@@ -210,11 +214,19 @@ def linearize(problem: Problem) -> Quadratic:
 
     .. math:: \nabla q_i(x) = \nabla f_i(x^*) + \nabla^2 f_i(x^*) (x - x^*)
 
+    Raises:
+        ArgumentError: The problem has a common term that is not smooth.
+
     Example:
         >>> from dectool import problems
         >>> linearize(problems.Averaging([[1.0], [3.0]])).optimum
         array([2.])
     """
+    if problem.regularizer is not None:
+        raise ArgumentError(
+            f"{problem!r} has corners, so no quadratic agrees with it to second order; use the "
+            "smooth part, problem.smooth"
+        )
     ranks = np.arange(problem.size)
     points = np.broadcast_to(problem.optimum, (problem.size, *problem.shape))
     H = np.asarray(problem.hessian(points, ranks))

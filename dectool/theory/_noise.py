@@ -13,6 +13,7 @@ from dectool.errors import ArgumentError
 from dectool.problems import Problem
 from dectool.theory._arguments import Floats
 from dectool.theory._iteration import Iteration, moving, probed
+from dectool.theory._probe import Probe
 from dectool.topology import Schedule, Topology
 
 
@@ -71,7 +72,54 @@ def steady_state(
         A. H. Sayed, Adaptation, learning, and optimization over networks, Foundations and Trends
         in Machine Learning 7(4-5), 2014, chapter 11.
     """
-    found, period = probed(algorithm, problem, topology, noise=True)
+    return spread_of(algorithm, problem, topology, noise).steady_state()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The noisy map of an algorithm, in the directions in which nothing is conserved.
+
+    Attributes:
+        found: What was read off the algorithm's code.
+        iteration: Its map.
+        basis: Orthonormal basis B of these directions, shape (N, m).
+        core: M among them, shape (m, m); a contraction.
+        to_x: From them to the iterates of all ranks, shape (n d, m).
+        covariance: That of these directions in the long run, shape (m, m).
+        size: Number of ranks.
+    """
+
+    found: Probe
+    iteration: Iteration
+    basis: Floats
+    core: Floats
+    to_x: Floats
+    covariance: Floats
+    size: int
+
+    def steady_state(self) -> SteadyState:
+        """Return the spread in the long run."""
+        block = self.to_x @ self.covariance @ self.to_x.T
+        covariance = (block + block.T) / 2
+        dim = len(covariance) // self.size
+        mean = np.kron(np.ones((1, self.size)) / self.size, np.eye(dim))
+        return SteadyState(
+            covariance=covariance,
+            variance=float(np.trace(covariance)) / self.size,
+            mean_variance=float(np.trace(mean @ covariance @ mean.T)),
+        )
+
+
+def spread_of(
+    algorithm: Algorithm,
+    problem: Problem,
+    topology: Topology | Schedule,
+    noise: Any,
+    x0: Any = None,
+) -> Spread:
+    """Return the noisy map of an algorithm; see :func:`steady_state` for arguments and errors."""
+    found, period = probed(algorithm, problem, topology, x0, noise=True)
     size = problem.size * problem.dim
     deviation = np.asarray(noise, np.float64)
     if not np.isfinite(deviation).all() or (deviation < 0.0).any():
@@ -103,11 +151,12 @@ def steady_state(
     # x is linear in s, so the rows of the basis that belong to it are had as a state is.
     rows = [iteration.unpack(column)["x"].ravel() for column in basis.T]
     X = np.reshape(rows, (basis.shape[1], size)).T
-    block = X @ scipy.linalg.solve_discrete_lyapunov(core, within @ within.T) @ X.T
-    covariance = (block + block.T) / 2
-    mean = np.kron(np.ones((1, problem.size)) / problem.size, np.eye(problem.dim))
-    return SteadyState(
-        covariance=covariance,
-        variance=float(np.trace(covariance)) / problem.size,
-        mean_variance=float(np.trace(mean @ covariance @ mean.T)),
+    return Spread(
+        found=found,
+        iteration=iteration,
+        basis=basis,
+        core=core,
+        to_x=X,
+        covariance=scipy.linalg.solve_discrete_lyapunov(core, within @ within.T),
+        size=problem.size,
     )

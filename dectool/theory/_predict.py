@@ -65,24 +65,25 @@ class Prediction:
 
     @property
     def period(self) -> int:
-        """Steps of a period; only multiples of it are predicted, but for the first ones."""
+        """Steps of a period: those of which ``iteration`` is the map."""
         return self.iteration.period
 
     def knows(self, step: int) -> bool:
-        """Return whether the iterates after a step are predicted."""
-        return self.exact and (step % self.period == 0 or step < len(self._found.first))
+        """Return whether the iterates after a step are predicted: on quadratics, all are."""
+        return self.exact and step >= 0
 
     def iterates(self, steps: Sequence[int]) -> Floats:
         r"""Return the iterates of all ranks after some numbers of steps, shape (K, n, d).
 
-        .. math:: s_k - s_\infty = M^k (s_0 - s_\infty)
+        .. math:: s_{mp} - s_\infty = M^m (s_0 - s_\infty)
+
+        after m periods of p steps; the steps within a period have maps of their own.
 
         Args:
             steps: Numbers of steps, ascending.
 
         Raises:
-            ArgumentError: The problem is not quadratic, or a step is not predicted, is negative or
-                out of order.
+            ArgumentError: The problem is not quadratic, or a step is negative or out of order.
         """
         if not self.exact:
             raise ArgumentError(
@@ -91,17 +92,18 @@ class Prediction:
         M, c = self._found.matrix, self._found.constant
         s, done, last, found = self._found.warm, len(self._found.first) - 1, 0, []
         for given in steps:
-            step = whole("steps", given, last)
-            last = step
-            if not self.knows(step):
-                raise ArgumentError(f"step {step} is no multiple of the period {self.period}")
+            step = last = whole("steps", given, last)
             if step < len(self._found.first):
                 found.append(self._found.first[step])
                 continue
-            while done < step:
+            while done + self.period <= step:
                 s, done = M @ s + c, done + self.period
-            found.append(self.iteration.unpack(s)["x"])
-        return np.reshape(found, (len(found), self.problem.size, self.problem.dim))
+            if step == done:
+                found.append(self.iteration.unpack(s)["x"])
+            else:
+                to_x, offset = self._found.within[step - done - 1]
+                found.append(to_x @ s + offset)
+        return np.reshape([np.ravel(x) for x in found], (len(found), *self.x0.shape))
 
     def trajectory(self, steps: Sequence[int]) -> Mapping[str, Floats]:
         """Return what a history would record after some numbers of steps.
@@ -148,7 +150,7 @@ def predict(
         >>> found.trajectory([0, 10, 20])["distance"].round(6)
         array([1.414214, 0.470946, 0.471404])
     """
-    found, period = probed(algorithm, problem, topology, x0)
+    found, period = probed(algorithm, problem, topology, x0, within=True)
     iteration = Iteration.of(found, period)
     return Prediction(
         algorithm=algorithm,

@@ -20,6 +20,9 @@ from dectool.topology._digraphs import (
     directed_ring as directed_ring,
     random_digraph as random_digraph,
 )
+from dectool.topology._effective import (
+    effective_number_of_neighbors as effective_number_of_neighbors,
+)
 from dectool.topology._equi import (
     equidyn as equidyn,
     equistatic as equistatic,
@@ -37,6 +40,11 @@ from dectool.topology._families import (
     petersen as petersen,
     tree as tree,
 )
+from dectool.topology._fastest_time import (
+    ConsensusPlan as ConsensusPlan,
+    fastest_consensus as fastest_consensus,
+)
+from dectool.topology._finite_time import finite_time_length as finite_time_length
 from dectool.topology._graphs import (
     complete as complete,
     exponential as exponential,
@@ -47,10 +55,15 @@ from dectool.topology._graphs import (
     star as star,
     torus as torus,
 )
+from dectool.topology._law import Law as Law
 from dectool.topology._matcha import (
     MatchaPlan as MatchaPlan,
     matcha as matcha,
     matcha_plan as matcha_plan,
+)
+from dectool.topology._mean_square import (
+    expected_contraction as expected_contraction,
+    mean_square_rate as mean_square_rate,
 )
 from dectool.topology._pairs import (
     alternating_ring as alternating_ring,
@@ -62,8 +75,6 @@ from dectool.topology._quantities import (
     consensus_rate as consensus_rate,
     consensus_rounds as consensus_rounds,
     dobrushin as dobrushin,
-    effective_number_of_neighbors as effective_number_of_neighbors,
-    effective_resistance as effective_resistance,
     mixing_time as mixing_time,
 )
 from dectool.topology._random import (
@@ -76,6 +87,12 @@ from dectool.topology._random_models import (
     stochastic_block as stochastic_block,
     watts_strogatz as watts_strogatz,
 )
+from dectool.topology._random_steps import (
+    random_broadcast as random_broadcast,
+    random_choice as random_choice,
+    random_one_peer as random_one_peer,
+)
+from dectool.topology._resistance import effective_resistance as effective_resistance
 from dectool.topology._schedule import Schedule as Schedule
 from dectool.topology._schedules import (
     as_schedule as as_schedule,
@@ -101,6 +118,8 @@ __all__ = [
     "NAMED",
     "TOLERANCE",
     "WEIGHTS",
+    "ConsensusPlan",
+    "Law",
     "MatchaPlan",
     "Schedule",
     "Topology",
@@ -123,7 +142,10 @@ __all__ = [
     "equidyn",
     "equistatic",
     "erdos_renyi",
+    "expected_contraction",
     "exponential",
+    "fastest_consensus",
+    "finite_time_length",
     "from_graph",
     "from_matrix",
     "geographic_gossip",
@@ -137,6 +159,7 @@ __all__ = [
     "margulis",
     "matcha",
     "matcha_plan",
+    "mean_square_rate",
     "mixing_time",
     "named",
     "one_peer_exponential",
@@ -145,9 +168,12 @@ __all__ = [
     "path",
     "periodic",
     "petersen",
+    "random_broadcast",
+    "random_choice",
     "random_digraph",
     "random_lift",
     "random_matching",
+    "random_one_peer",
     "random_pair",
     "random_regular",
     "ring",

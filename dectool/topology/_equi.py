@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from dectool.errors import ArgumentError
-from dectool.topology._edges import Floats, Ints, count, real
+from dectool.topology._edges import Floats, Ints, Matrix, count, real
+from dectool.topology._law import Few, Law
 from dectool.topology._schedule import Schedule
 from dectool.topology._steps import partners, toward
 from dectool.topology._topology import Topology
@@ -105,7 +106,7 @@ def equidyn(
         )
     name = f"{'OD' if directed else 'OU'}-EquiDyn of {n}"
     make = _EquiDyn(n, directed, eta, tuple(known), seed, name)
-    return Schedule(make, size=n, period=None, name=name)
+    return Schedule(make, size=n, period=None, name=name, law=make.law)
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,59 @@ class _EquiDyn:
             sources = (np.arange(n) - hop) % n
         else:
             sources = _exchange(n, hop, int(rng.integers(n)))
-        weight = self.eta * (n - 1) / n
-        return toward(sources, weight, f"{self.name}, hop {hop}", "one peer")
+        return self._step(sources, f"{self.name}, hop {hop}")
+
+    def law(self) -> Law:
+        all_hops = np.array(self.hops)
+        if not self.directed:
+            all_hops = np.minimum(all_hops, self.size - all_hops)
+        hops, times = np.unique(all_hops, return_counts=True)
+        chances = times / times.sum()
+        if self.directed:
+            steps = [self._step((np.arange(self.size) - hop) % self.size, "") for hop in hops]
+            few = Few.of(self.size, [step.W for step in steps], chances)
+            back = None if few.symmetric else few.backward
+            return Law(few.mean, few.forward, back, rotations=True)
+        steps = [self._step(_exchange(self.size, int(hop), 0), "") for hop in hops]
+        turned = _Turned(Few.of(self.size, [step.W for step in steps], chances))
+        return Law(turned.mean, turned.forward, rotations=True)
+
+    def _step(self, sources: Ints, name: str) -> Topology:
+        return toward(sources, self.eta * (self.size - 1) / self.size, name, "one peer")
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """A law from whose steps every rotation of the ranks makes others, all alike."""
+
+    few: Few
+
+    @property
+    def mean(self) -> Matrix:
+        n, once = self.few.size, self.few.mean.tocoo()
+        weights = np.bincount((once.row - once.col) % n, once.data, minlength=n) / n
+        hops = np.flatnonzero(weights)
+        rows, step = np.repeat(np.arange(n), len(hops)), np.tile(hops, n)
+        entries = (np.tile(weights[hops], n), (rows, (rows - step) % n))
+        return sparse.coo_array(entries, shape=(n, n)).tocsr()
+
+    def forward(self, X: Floats) -> Floats:
+        """Return E[W X Wᵀ], from one rotation alone if X is the same in all."""
+        if np.array_equal(X[1:, 1:], X[:-1, :-1]) and np.array_equal(X[1:, 0], X[:-1, -1]):
+            return _over_rotations(self.few.forward(X))
+        total = np.zeros_like(X)
+        for turn in range(len(X)):
+            seen = np.roll(X, (-turn, -turn), (0, 1))
+            total += np.roll(self.few.forward(seen), (turn, turn), (0, 1))
+        return total / len(X)
+
+
+def _over_rotations(X: Floats) -> Floats:
+    """Return the circulant matrix of the mean of X along its diagonals."""
+    n = len(X)
+    ranks = np.arange(n)
+    means = X[(ranks[:, None] + ranks) % n, ranks].mean(axis=1)
+    return np.asarray(means[(ranks[:, None] - ranks) % n])
 
 
 def _exchange(n: int, hop: int, start: int) -> Ints:

@@ -99,7 +99,7 @@ def cheap_to_factor(W: Matrix, limit: float = 5e10) -> bool:
     return float(n) * width**2 <= limit
 
 
-def _positive_factor(A: sparse.csc_array[np.float64]) -> Operator | None:
+def positive_factor(A: sparse.csc_array[np.float64]) -> Operator | None:
     """Return the solver of A x = b if symmetric A is positive definite, else None."""
     from scipy.sparse.linalg import splu
 
@@ -123,7 +123,7 @@ def gap_by_factor(W: Matrix, top: Floats) -> float | None:
     matrix, and ``top`` is taken out of the solution. None if some eigenvalue exceeds 1.
     """
     n = W.shape[0]
-    solve = _positive_factor((sparse.eye_array(n) - W).tocsc()[:-1, :-1].tocsc())
+    solve = positive_factor((sparse.eye_array(n) - W).tocsc()[:-1, :-1].tocsc())
     if solve is None:
         return None
 
@@ -142,10 +142,10 @@ def smallest_by_factor(W: Matrix, low: float) -> float | None:
     identity = sparse.eye_array(n, format="csc")
     columns = W.tocsc()
     low, high = low - 1e-3, float(np.mean(W.diagonal()))
-    solve = _positive_factor((columns - low * identity).tocsc())
+    solve = positive_factor((columns - low * identity).tocsc())
     while high - low > 1e-3:
         shift = (low + high) / 2
-        candidate = _positive_factor((columns - shift * identity).tocsc())
+        candidate = positive_factor((columns - shift * identity).tocsc())
         if candidate is None:
             high = shift
         else:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from scipy import sparse
 
 from dectool.errors import ArgumentError, TopologyError
 from dectool.topology import _spectrum
 from dectool.topology._activation import activation
 from dectool.topology._coloring import matchings
 from dectool.topology._convert import from_graph
-from dectool.topology._edges import Edges, Floats, count, real
+from dectool.topology._edges import Edges, Floats, Matrix, count, real
+from dectool.topology._law import Law
 from dectool.topology._schedule import Schedule
 from dectool.topology._topology import Topology
 from dectool.topology._weights import fill
@@ -75,7 +78,7 @@ class MatchaPlan:
             True
         """
         make = _Matcha(self, count("seed", seed, 0))
-        return Schedule(make, size=self.size, period=None, name=self.name)
+        return Schedule(make, size=self.size, period=None, name=self.name, law=make.law)
 
 
 def matcha_plan(graph: nx.Graph[Any] | Topology, budget: float) -> MatchaPlan:
@@ -173,6 +176,36 @@ class _Matcha:
         W = fill(Edges(plan.size, receivers, senders), np.full(receivers.size, plan.alpha))
         name = f"{plan.name}, step {k}"
         return Topology(W, name=name, weights="matcha", require_connected=False)
+
+    def law(self) -> Law:
+        mean = sparse.eye_array(self.plan.size, format="csr") - self._mean
+        return Law(mean.tocsr(), self.forward)
+
+    @cached_property
+    def _laplacians(self) -> tuple[Matrix, ...]:
+        """α L_j of each matching."""
+        found = []
+        for part in self.plan.matchings:
+            i, j = np.array(part).T
+            ends, weights = np.concatenate([i, j]), np.full(2 * len(i), self.plan.alpha)
+            edges = Edges(self.plan.size, ends, np.concatenate([j, i]))
+            identity = sparse.eye_array(self.plan.size, format="csr")
+            found.append((identity - fill(edges, weights)).tocsr())
+        return tuple(found)
+
+    @cached_property
+    def _mean(self) -> Matrix:
+        zero: Matrix = sparse.csr_array((self.plan.size, self.plan.size))
+        parts = zip(self.plan.probabilities, self._laplacians, strict=True)
+        return sum((p * L for p, L in parts), start=zero).tocsr()
+
+    def forward(self, X: Floats) -> Floats:
+        r"""Return E[W X W] = (I - α L̄) X (I - α L̄) + α² Σ p_j (1 - p_j) L_j X L_j."""
+        left = X - self._mean @ X
+        total = left - (self._mean @ left.T).T
+        for p, L in zip(self.plan.probabilities, self._laplacians, strict=True):
+            total += p * (1.0 - p) * (L @ (L @ X).T).T
+        return np.asarray(total)
 
 
 def _moments(

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dectool.errors import ArgumentError
+from dectool.topology._circulant import is_circulant
 from dectool.topology._convert import from_graph, undirected_base
 from dectool.topology._edges import Floats, Ints, count, real
+from dectool.topology._law import Few, Law
 from dectool.topology._random import draw_graph, geometric_draw
 from dectool.topology._schedule import Schedule
 from dectool.topology._schedules import one_peer_exponential
@@ -100,7 +102,8 @@ def random_pair(graph: nx.Graph[Any] | Topology, *, seed: int = 0) -> Schedule:
     base = undirected_base(graph, "random_pair")
     seed = count("seed", seed, 0)
     name = f"random pair of {base.name}"
-    return Schedule(_RandomPair(base, seed, name), size=base.size, period=None, name=name)
+    make = _RandomPair(base, seed, name)
+    return Schedule(make, size=base.size, period=None, name=name, law=make.law)
 
 
 def geographic_gossip(n: int, radius: float, *, seed: int = 0) -> Schedule:
@@ -135,7 +138,7 @@ def geographic_gossip(n: int, radius: float, *, seed: int = 0) -> Schedule:
     places = np.array([graph.nodes[rank]["pos"] for rank in range(n)])
     name = f"geographic gossip of {n} (radius={radius:g})"
     make = _Geographic(from_graph(graph, weights="uniform"), places, seed, name)
-    return Schedule(make, size=n, period=None, name=name)
+    return Schedule(make, size=n, period=None, name=name, law=make.law)
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,14 @@ class _RandomPair:
         near = self.base.in_neighbors(rank)
         other = near[rng.integers(len(near))] if near else rank
         return _pair(self.base.size, rank, other, f"{self.name}, {rank} and {other}")
+
+    def law(self) -> Law:
+        n, edges = self.base.size, self.base.edges
+        once = edges.receivers < edges.senders
+        first, second = edges.receivers[once], edges.senders[once]
+        degrees = edges.in_degrees
+        few = Few.pairs(n, first, second, (1.0 / degrees[first] + 1.0 / degrees[second]) / n)
+        return Law(few.mean, few.forward, projections=True, rotations=is_circulant(edges))
 
 
 @dataclass(frozen=True)
@@ -168,6 +179,26 @@ class _Geographic:
         while (nearer := self._nearest(at, target)) != at:
             at, hops = nearer, hops + 1
         return _pair(n, rank, at, f"{self.name}, {rank} and {at} over {hops} hops")
+
+    def law(self) -> Law:
+        """Return the law, by walking from every rank to every other at once."""
+        n = self.base.size
+        ranks = np.arange(n)
+        onward = np.empty((n, n), np.int64)
+        for rank in range(n):
+            near = np.array([rank, *self.base.in_neighbors(rank)])
+            away = np.linalg.norm(self.places[near][:, None] - self.places, axis=2)
+            onward[rank] = near[away.argmin(axis=0)]
+        at = np.tile(ranks[:, None], (1, n))
+        while not np.array_equal(further := onward[at, ranks], at):
+            at = further
+        source, target = np.nonzero(~np.eye(n, dtype=bool))
+        ends = np.sort([source, at[source, target]], axis=0)
+        codes, times = np.unique(ends[0] * n + ends[1], return_counts=True)
+        first, second = np.divmod(codes, n)
+        moved = first != second
+        few = Few.pairs(n, first[moved], second[moved], times[moved] / (n * (n - 1)))
+        return Law(few.mean, few.forward, projections=True)
 
     def _nearest(self, rank: int, target: Floats) -> int:
         near = np.array([rank, *self.base.in_neighbors(rank)])

@@ -10,6 +10,7 @@ import numpy as np
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology import _spectrum
 from dectool.topology._edges import Floats, count
+from dectool.topology._law import Law
 from dectool.topology._topology import Topology
 
 _CACHED = 64
@@ -25,6 +26,8 @@ class Schedule:
         size: Number of ranks, the same at every step.
         period: Steps after which it repeats, or None if it does not.
         name: Name for messages.
+        law: For a random schedule whose steps are independent and alike: the law of a step, or a
+            function without arguments that returns it.
 
     Raises:
         ArgumentError: The period is below 1.
@@ -38,12 +41,19 @@ class Schedule:
     """
 
     def __init__(
-        self, make: Callable[[int], Topology], *, size: int, period: int | None, name: str
+        self,
+        make: Callable[[int], Topology],
+        *,
+        size: int,
+        period: int | None,
+        name: str,
+        law: Law | Callable[[], Law] | None = None,
     ) -> None:
         self._make = make
         self._size = count("size", size, 1)
         self._period = None if period is None else count("period", period, 1)
         self._name = name
+        self._law = law
         self._cache: dict[int, Topology] = {}
 
     @property
@@ -60,6 +70,36 @@ class Schedule:
     def name(self) -> str:
         """Name for messages."""
         return self._name
+
+    @property
+    def law(self) -> Law:
+        """The law of every step, if steps are random, independent and alike; see ``Law``.
+
+        Raises:
+            TopologyError: It is not known, or the steps differ in other ways.
+
+        Example:
+            >>> from dectool import topology
+            >>> topology.equidyn(8).law
+            <Law of W, size 8>
+        """
+        if callable(self._law):
+            self._law = self._law()
+        if self._law is None and self.period == 1:
+            self._law = Law.finite([self.at(0)])
+        if self._law is not None:
+            return self._law
+        if self.period is not None:
+            raise TopologyError(
+                f"steps of {self.name} follow one another with period {self.period}, and are not "
+                "drawn; use mean_square_rate(schedule) or schedule.contraction(), or draw them: "
+                "topology.random_choice([schedule.at(k) for k in range(schedule.period)])"
+            )
+        raise TopologyError(
+            f"the law of a step of {self.name} is not known; give one, as in Schedule(make, ..., "
+            "law=topology.Law.finite(topologies, probabilities)) or law=topology.Law.moments(mean, "
+            "forward), or build the schedule by topology.random_choice(topologies, probabilities)"
+        )
 
     def __repr__(self) -> str:
         repeats = "no period" if self.period is None else f"period {self.period}"

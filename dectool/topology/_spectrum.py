@@ -26,6 +26,8 @@ DENSE = 500
 """Sizes up to this are solved densely."""
 DENSE_RESCUE = 3000
 """Sizes up to this are solved densely (some seconds) where a sparse method does not converge."""
+FACTOR_FIRST = 20_000
+"""Sizes above this, whose gap is small where factors are cheap, are factored at once."""
 SHORT, LONG = 10, 2000
 """Restarts (of about 20 products each) before and after a factorisation is considered."""
 
@@ -55,8 +57,9 @@ def second_largest(W: Matrix, top: Floats | None = None) -> float:
     if n <= DENSE:
         return float(symmetric_rest(W)[0])
     top = np.full(n, n**-0.5) if top is None else top
-    found = second(W, top, restarts=SHORT)
-    if found is None and cheap_to_factor(W):
+    cheap = n > FACTOR_FIRST and cheap_to_factor(W)
+    found = None if cheap else second(W, top, restarts=SHORT)
+    if found is None and (cheap or cheap_to_factor(W)):
         gap = gap_by_factor(W, top)
         found = None if gap is None else 1.0 - gap
     if found is None:
@@ -151,6 +154,19 @@ def modulus(W: Matrix, *, rows: bool) -> float:
         return max(abs(second_largest(S, top)), abs(smallest(S, top)))
     found = arnoldi(deflated, n, restarts=LONG // 10)
     return found if found is not None else _rescue(W, _dense_modulus)
+
+
+def radius(apply: Callable[[Floats], Floats], n: int) -> float:
+    """Return the spectral radius of a linear operator."""
+    if nilpotent(apply, n):
+        return 0.0
+    if n <= DENSE:
+        dense = np.array([apply(unit) for unit in np.eye(n)]).T
+        return float(np.abs(np.linalg.eigvals(dense)).max())
+    found = arnoldi(apply, n, restarts=LONG // 10)
+    if found is None:
+        raise TopologyError(_failure(n))
+    return found
 
 
 def is_normal(W: Matrix, T: Matrix) -> bool:

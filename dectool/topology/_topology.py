@@ -290,9 +290,9 @@ class Topology:
     def certified_gap(self) -> float:
         """By how much, at most, the best W has a smaller ``rho`` than this one.
 
-        For weights "fastest_mixing" (among symmetric W >= 0 on the graph, where ``rho`` is
-        ``slem``) and "fastest_averaging" (among symmetric W): the difference between ``rho`` and
-        the value of a dual point.
+        For weights "fastest_mixing" (among doubly stochastic W >= 0 on the graph) and
+        "fastest_averaging" (of any sign): the difference between ``rho`` and the value of a dual
+        point.
 
         Raises:
             TopologyError: The weights are of another kind.

@@ -63,9 +63,11 @@ def test_complete_averaging_is_centralized_descent(name):
 def test_exact_methods_reach_the_optimum(name, backend):
     problem = quadratic(6)
     graph = topology.ring(6).lazy()
+    inverts = algorithms.ALGORITHMS[name].oracle != "gradient"
+    parameters = {} if inverts else {"lr": 0.05}
     history = dectool.solve(
-        algorithms.get(name, lr=0.05), problem, topology=graph, steps=1500, backend=backend,
-        record_every=500,
+        algorithms.ALGORITHMS[name].for_problem(problem, graph, **parameters), problem,
+        topology=graph, steps=1500, backend=backend, record_every=500,
     )  # fmt: skip
     np.testing.assert_allclose(history.x, np.tile(problem.optimum, (6, 1)), atol=1e-9)
 

@@ -53,6 +53,33 @@ def test_step_size_that_nobody_gave(cli):
     assert f"DGD(lr={0.5 / problem.L_max:.6g})" in out
 
 
+def test_parameters_that_nobody_gave(cli):
+    problem, ring = problems.Quadratic.random(8, 3, kappa=4), topology.ring(8)
+    quick = "--problem quadratic:d=3,kappa=4 -n 8 --steps 3"
+    chosen = algorithms.SSDA.for_problem(problem, ring)
+    out = cli(f"solve SSDA {quick}").stdout
+    assert f"SSDA(lr={chosen.lr:.6g}, momentum={chosen.momentum:.6g})" in out
+    out = cli(f"solve MSDA {quick} --lr 0.1 --set momentum=0.5").stdout
+    assert "MSDA(lr=0.1, momentum=0.5, rounds=2)" in out
+    chosen = algorithms.DecentralizedADMM.for_problem(problem, ring)
+    out = cli(f"solve DecentralizedADMM {quick}").stdout
+    assert f"DecentralizedADMM(penalty={chosen.penalty:.6g})" in out
+
+
+def test_an_l1_term(cli, tmp_path):
+    target = tmp_path / "out.npz"
+    result = cli("solve PGEXTRA --l1 0.05 -n 4 --topology complete --steps 400 --save", target)
+    assert result.exit_code == 0, result.output
+    assert "Composite(LogisticRegression" in result.stdout
+    h = dectool.History.load(target)
+    assert h.last["gap"] < 1e-6
+    assert 0 < np.count_nonzero(h.x[0]) < 31
+    result = cli("solve EXTRA --l1 0.05 -n 4 --steps 4")
+    assert "EXTRA knows nothing of the common term" in " ".join(result.output.split())
+    result = cli("solve PGEXTRA --l1 -1 -n 4 --steps 4")
+    assert "L1: weight=-1.0 must be" in result.output
+
+
 def test_stop(cli):
     result = cli("solve EXTRA --problem quadratic:3 -n 8 --stop gap=1e-3 --stop distance=1")
     assert result.exit_code == 0, result.output

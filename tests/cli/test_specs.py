@@ -123,6 +123,8 @@ def test_networks():
     assert (made.latency, made.bandwidth, made.port) == (1e-5, 1.25e9, "serial")
     assert specs.network("alphabeta").is_ideal
     assert specs.network("AlphaBeta:port=parallel").port == "parallel"
+    made = specs.network("ethernet:25,latency=2e-5")
+    assert (made.latency, made.bandwidth, made.port) == (2e-5, 25e9 / 8, "serial")
     made = specs.network("loggp:L=1e-5,o=1e-6,g=0,G=1e-9")
     assert (made.L, made.o, made.g, made.G) == (1e-5, 1e-6, 0.0, 1e-9)
 
@@ -147,6 +149,8 @@ def test_computes():
         (specs.network, "alphabeta:bandwidth=-1", ["bandwidth=-1.0", "above 0 bytes per second"]),
         (specs.network, "alphabeta:latency=nan", ["latency=nan", "at least 0 seconds"]),
         (specs.network, "alphabeta:port=both", ["port='both'", "'serial' or 'parallel'"]),
+        (specs.network, "ethernet", ["it needs gigabits", "(example: ethernet:10"]),
+        (specs.network, "ethernet:0", ["gigabits=0.0 must be above 0"]),
         (specs.network, "loggp", ["it needs L", "(example: loggp:L=1e-5"]),
         (specs.network, "loggp:L=-1", ["LogGP: L=-1.0"]),
         (specs.compute, "expnential:1", ["unknown", "did you mean 'exponential'"]),

@@ -56,6 +56,12 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
         "algorithm": algorithms.ATC(lr=0.1),
     },
     "tracking": lambda: {"algorithm": algorithms.ATCGradientTracking(lr=0.05), "seed": 3},
+    "two matrices, one of a schedule": lambda: {
+        "algorithm": algorithms.PushPull(
+            lr=0.05, pull=topology.periodic([topology.star(4, weights="uniform"), RING])
+        ),
+        "topology": topology.directed_ring(4),
+    },
     "running sums": lambda: {
         "algorithm": algorithms.RobustPushSum(),
         "problem": problems.Averaging(np.eye(4)),

@@ -1,13 +1,9 @@
 """Maps and fixed points read off the code, against the matrices and formulas of the literature."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pytest
 
 from dectool import algorithms, problems, theory, topology
-from dectool.algorithms import Algorithm, State
 from tests.theory.q8 import EYE, QUADRATIC, RING, B, H, W
 
 LR = 0.1
@@ -79,59 +75,24 @@ def test_bias_of_adapt_then_combine_with_a_small_step():
     assert limit.bias == pytest.approx(0.195582034429, abs=1e-11)
 
 
-@dataclass(frozen=True)
-class Momentum(Algorithm):
-    """Adapt-then-combine with momentum on every rank."""
-
-    lr: float
-    beta: float
-
-    def init(self, comm: Any, x: Any, grad: Any) -> State:
-        return State(x=x, m=0.0 * x)
-
-    def step(self, comm: Any, s: State, grad: Any) -> State:
-        m = self.beta * s.m + grad(s.x)
-        return State(x=comm.neighbor_allreduce(s.x - self.lr * m), m=m)
-
-
 def test_momentum_enlarges_the_bias():
     # As adapt-then-combine with the step lr / (1 - beta).
-    limit = theory.fixed_point(Momentum(lr=0.01, beta=0.9), QUADRATIC, RING)
+    limit = theory.fixed_point(algorithms.DmSGD(lr=0.01, beta=0.9), QUADRATIC, RING)
     assert limit.bias == pytest.approx(1.093922064331, abs=1e-11)
+    np.testing.assert_allclose(limit.x[:, 0], SINGLE["ATC"][1], atol=1e-12)
 
 
-@dataclass(frozen=True)
-class QuasiGlobal(Algorithm):
-    """Momentum of the movement that mixing makes too (QG-DmSGD)."""
-
-    lr: float
-    beta: float
-
-    def init(self, comm: Any, x: Any, grad: Any) -> State:
-        return State(x=x, m=0.0 * x)
-
-    def step(self, comm: Any, s: State, grad: Any) -> State:
-        x = comm.neighbor_allreduce(s.x - self.lr * (self.beta * s.m + grad(s.x)))
-        return State(x=x, m=self.beta * s.m + (1 - self.beta) * (s.x - x) / self.lr)
+def test_fixed_point_of_momentum_that_is_averaged_too():
+    both = algorithms.DmSGD(lr=0.01, beta=0.9, mix_momentum=True)
+    step = np.block([[W, -0.01 * W], [W @ h, 0.9 * W]])
+    np.testing.assert_allclose(theory.iteration_matrix(both, QUADRATIC, RING), step, atol=1e-14)
+    limit = theory.fixed_point(both, QUADRATIC, RING)
+    descent = 0.01 * W @ np.linalg.solve(EYE - 0.9 * W, W)
+    end = np.linalg.solve(EYE - W + descent @ h, descent @ B)
+    np.testing.assert_allclose(limit.x[:, 0], end, atol=1e-12)
 
 
-@dataclass(frozen=True)
-class DecentLaM(Algorithm):
-    """Momentum of gradients that have the mixing in them."""
-
-    lr: float
-    beta: float
-
-    def init(self, comm: Any, x: Any, grad: Any) -> State:
-        return State(x=x, m=0.0 * x)
-
-    def step(self, comm: Any, s: State, grad: Any) -> State:
-        mixed = comm.neighbor_allreduce(s.x - self.lr * grad(s.x))
-        m = self.beta * s.m + (s.x - mixed) / self.lr
-        return State(x=s.x - self.lr * m, m=m)
-
-
-@pytest.mark.parametrize("kind", [QuasiGlobal, DecentLaM])
+@pytest.mark.parametrize("kind", [algorithms.QuasiGlobalMomentum, algorithms.DecentLaM])
 def test_momentum_that_knows_of_mixing_keeps_the_bias(kind):
     # That of adapt-then-combine with the same step.
     limit = theory.fixed_point(kind(lr=0.01, beta=0.9), QUADRATIC, RING)
@@ -154,30 +115,13 @@ def test_bias_is_proportional_to_heterogeneity(name):
     assert bias == pytest.approx([0.0, expected, 3 * expected], abs=1e-11)
 
 
-@dataclass(frozen=True)
-class LocalDescent(Algorithm):
-    """Some steps of gradient descent on every rank, then the mean."""
-
-    lr: float
-    steps: int
-
-    def init(self, comm: Any, x: Any, grad: Any) -> State:
-        return State(x=x)
-
-    def step(self, comm: Any, s: State, grad: Any) -> State:
-        x = s.x
-        for _ in range(self.steps):
-            x = x - self.lr * grad(x)
-        return State(x=comm.allreduce(x))
-
-
 @pytest.mark.parametrize(
-    ("steps", "expected"), [(1, 1.4), (4, 1.432816033689), (16, 1.497701984564)]
+    ("period", "expected"), [(1, 1.4), (4, 1.432816033689), (16, 1.497701984564)]
 )
-def test_local_descent_favors_small_curvatures(steps, expected):
-    weights = 1.0 - (1.0 - LR * H) ** steps
+def test_local_descent_favors_small_curvatures(period, expected):
+    weights = 1.0 - (1.0 - LR * H) ** period
     assert (weights * B / H).sum() / weights.sum() == pytest.approx(expected, abs=1e-11)
-    limit = theory.fixed_point(LocalDescent(lr=LR, steps=steps), QUADRATIC, RING)
+    limit = theory.fixed_point(algorithms.LocalSGD(lr=LR, period=period), QUADRATIC, RING)
     np.testing.assert_allclose(limit.x, expected, atol=1e-11)
 
 

@@ -11,6 +11,7 @@ from tests.theory.q8 import QUADRATIC, RING
 
 mpl.use("Agg")
 NAMES = ["DGD", "ATC", "CTA", "EXTRA", "NIDS", "ExactDiffusion", "DIGing", "ATCGradientTracking"]
+NAMES += ["DmSGD", "QuasiGlobalMomentum", "DecentLaM"]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "AllReduceGD", "LEAD", "BEER"])
@@ -58,16 +59,26 @@ def test_another_matrix_disagrees():
     assert "FAIL distance" in str(agreement.verdict)
 
 
-def test_schedule_is_compared_at_whole_periods():
-    schedule = topology.one_peer_exponential(8)
-    atc = algorithms.ATC(lr=0.1)
-    history = dectool.solve(atc, QUADRATIC, topology=schedule, steps=31)
-    prediction = theory.predict(atc, QUADRATIC, schedule)
-    assert theory.compare(history, prediction).verdict
-    assert prediction.knows(30)
-    assert not prediction.knows(31)
-    with pytest.raises(ArgumentError, match="step 31 is no multiple of the period 3"):
-        prediction.iterates([31])
+@pytest.mark.parametrize(
+    ("algorithm", "graph", "period"),
+    [
+        (algorithms.ATC(lr=0.1), topology.one_peer_exponential(8), 3),
+        (algorithms.LocalSGD(lr=0.1, period=4, phase=1), RING, 4),
+        (algorithms.GossipPGA(lr=0.1, period=4), topology.one_peer_exponential(8), 12),
+        (algorithms.CooperativeSGD(lr=0.1, period=2), topology.one_peer_exponential(8), 6),
+        (algorithms.SlowMo(lr=0.1, period=3, inner="gossip"), topology.one_peer_exponential(8), 3),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+def test_every_step_of_a_period_is_predicted(algorithm, graph, period):
+    x0 = np.tile(np.arange(1.0, 2.0), (8, 1))
+    history = dectool.solve(algorithm, QUADRATIC, topology=graph, steps=41, x0=x0)
+    prediction = theory.predict(algorithm, QUADRATIC, graph, x0=x0)
+    assert prediction.period == period
+    agreement = theory.compare(history, prediction)
+    assert agreement.verdict, agreement.verdict
+    assert "worst of 42 steps" in agreement.checks[0].quantity
+    assert max(check.error for check in agreement.checks) < 1e-12
 
 
 def test_other_problems_are_compared_by_rate():

@@ -51,11 +51,22 @@ def test_changing_parameters_have_no_matrix():
         )
 
 
-def test_push_sum_has_no_matrix():
+def test_push_sum_has_the_matrix_of_its_last_weights():
     # On a star the weight of the hub tends to its limit without ever being there.
-    graph = topology.star(4, weights="uniform_push")
-    with pytest.raises(ArgumentError, match="PushSum is not affine"):
-        theory.iteration(algorithms.PushSum(), problems.Averaging(np.eye(4)), graph)
+    graph, problem = topology.star(4, weights="uniform_push"), problems.Averaging(np.eye(4))
+    found = theory.iteration(algorithms.PushSum(), problem, graph)
+    assert list(found.fields) == ["x", "s"]
+    assert found.rate == pytest.approx(graph.slem, abs=1e-12)
+    limit = theory.fixed_point(algorithms.PushSum(), problem, graph)
+    np.testing.assert_allclose(limit.x, 0.25, atol=1e-14)
+
+
+def test_steps_that_change_have_no_matrix():
+    quadratic = problems.Quadratic(h=[[1.0], [1.0]], b=[[0.0], [2.0]])
+    decreasing = algorithms.DGD(lr=lambda k: 1 / (k + 2))
+    with pytest.raises(ArgumentError, match=r"DGD changes from step to step \(lr\).*give a const"):
+        theory.rate(decreasing, quadratic, topology.ring(2))
+    assert theory.rate(decreasing.at(0), quadratic, topology.ring(2)) == pytest.approx(0.5)
 
 
 def test_push_sum_on_doubly_stochastic_weights_is_gossip():

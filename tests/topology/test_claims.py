@@ -139,6 +139,9 @@ CLAIMS = {
         degree=1,
     ),
     "random_pair": Claim(of(topology.random_pair, bases, seed=SEEDS), degree=1),
+    "random_one_peer": Claim(
+        of(topology.random_one_peer, st.integers(1, 24), seed=SEEDS), symmetric=False, degree=1
+    ),
     "geographic_gossip": Claim(
         of(topology.geographic_gossip, st.integers(2, 24), st.just(0.8), seed=SEEDS), degree=1
     ),

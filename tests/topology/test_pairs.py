@@ -202,6 +202,8 @@ def test_seeds_matter():
         lambda seed: topology.equistatic(50, 6, seed=seed),
         lambda seed: topology.equidyn(50, seed=seed).at(7),
         lambda seed: topology.random_pair(topology.ring(50), seed=seed).at(7),
+        lambda seed: topology.random_broadcast(topology.ring(50), seed=seed).at(7),
+        lambda seed: topology.random_one_peer(1024, seed=seed).at(7),
         lambda seed: topology.b_connected(topology.ring(50), 3, seed=seed).at(7),
         lambda seed: topology.matcha(topology.grid(5, 5), 0.5, seed=seed).at(7),
     ]

@@ -115,7 +115,8 @@ PUSH = topology.random_digraph(8, 0.4, seed=1, weights="uniform_push")
          r"periodic.*lazy\(\)"),
         (lambda: topology.consensus_rounds(topology.ring(4, weights="max_degree_boyd"), 0.1),
          TopologyError, r"rho is 1.*lazy\(\)"),
-        (lambda: topology.dobrushin(topology.ring(3001)), ArgumentError, "up to size 3000"),
+        (lambda: topology.dobrushin(topology.static(topology.ring(3001))), ArgumentError,
+         "up to size 3000"),
         (lambda: topology.consensus_rate(nx.path_graph(3)), ArgumentTypeError, "got Graph; use"),
     ],
 )  # fmt: skip

@@ -1,17 +1,50 @@
 """Claims on averaging with a fixed matrix: they hold, and would be seen to fail."""
 
+import dataclasses
+import math
+
 import pytest
 
-from dectool import topology
-from dectool.errors import TopologyError
+from dectool import algorithms, topology
+from dectool.errors import ArgumentError, TopologyError
 from dectool.theory import claims
 
 GRAPHS = (topology.ring(16), topology.star(9), topology.grid(4, 4), topology.petersen())
+CLAIMS = (
+    claims.gossip_contracts_at_rho,
+    claims.chebyshev_gossip_follows_its_polynomial,
+    claims.shift_register_gossip_follows_its_polynomial,
+    claims.acceleration_takes_the_root_of_rounds,
+)
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
-def test_gossip_contracts_at_rho(graph):
-    assert claims.gossip_contracts_at_rho(graph).verdict
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.__name__)
+def test_claims_hold(claim, graph):
+    assert claim(graph).verdict
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
+def test_chebyshev_gossip_on_the_tight_interval(graph):
+    claim = claims.chebyshev_gossip_follows_its_polynomial
+    assert claim(graph, interval="tight", steps=12).verdict
+
+
+def test_published_errors_of_chebyshev_gossip():
+    """Ring of 16 after 15 rounds, at worst."""
+    claim = claims.chebyshev_gossip_follows_its_polynomial
+    worst = {"symmetric": 0.01514, "tight": 0.00532}
+    for interval, value in worst.items():
+        found = claim(topology.ring(16), steps=15, interval=interval).checks[-1]
+        assert found.measured == pytest.approx(value, abs=5e-6)
+        assert found.measured == pytest.approx(found.predicted, rel=1e-9)
+
+
+def test_shift_register_gossip_reaches_its_bound():
+    found = claims.shift_register_gossip_follows_its_polynomial(topology.ring(16)).checks[-1]
+    root = math.sqrt(1 - topology.ring(16).rho ** 2)
+    q = topology.ring(16).rho / (1 + root)
+    assert found.measured == pytest.approx(q**30 * (1 + 30 * root), rel=1e-9)
 
 
 def test_gossip_of_another_matrix_contracts_otherwise(monkeypatch):
@@ -21,6 +54,50 @@ def test_gossip_of_another_matrix_contracts_otherwise(monkeypatch):
     assert "FAIL error from the slowest mode" in found.verdict.text
 
 
-def test_gossip_needs_symmetric_weights():
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [
+        ("ChebyshevGossip", claims.chebyshev_gossip_follows_its_polynomial),
+        ("ShiftRegisterGossip", claims.shift_register_gossip_follows_its_polynomial),
+        ("ChebyshevGossip", claims.acceleration_takes_the_root_of_rounds),
+    ],
+)
+def test_another_momentum_is_seen(name, claim, monkeypatch):
+    kind = getattr(algorithms, name)
+    right = kind.step
+
+    def wrong(self, comm, s, grad):
+        found = right(self, comm, s, grad)
+        return found.replace(omega=0.99 * found.omega)
+
+    monkeypatch.setattr(kind, "step", wrong)
+    assert not claim().verdict
+
+
+def test_another_interval_is_seen(monkeypatch):
+    right = algorithms.ChebyshevGossip._bounds
+
+    def wrong(self, comm):
+        return right(dataclasses.replace(self, interval="symmetric"), comm)
+
+    monkeypatch.setattr(algorithms.ChebyshevGossip, "_bounds", wrong)
+    claim = claims.chebyshev_gossip_follows_its_polynomial
+    assert claim(topology.ring(16)).verdict
+    assert not claim(topology.ring(16), interval="tight").verdict
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.__name__)
+def test_symmetric_weights_are_needed(claim):
     with pytest.raises(TopologyError, match="not symmetric and doubly stochastic"):
-        claims.gossip_contracts_at_rho(topology.exponential(8))
+        claim(topology.exponential(8))
+
+
+def test_bad_arguments():
+    with pytest.raises(ArgumentError, match="interval must be 'symmetric' or 'tight', got 'x'"):
+        claims.chebyshev_gossip_follows_its_polynomial(interval="x")
+    with pytest.raises(ArgumentError, match="eps must be at least 1e-12 and below 1, got 1"):
+        claims.acceleration_takes_the_root_of_rounds(eps=1)
+    with pytest.raises(TopologyError, match="nothing to accelerate"):
+        claims.chebyshev_gossip_follows_its_polynomial(topology.complete(5))
+    with pytest.raises(TopologyError, match="where it lies between 0 and 1"):
+        claims.acceleration_takes_the_root_of_rounds(topology.complete(5))
