@@ -220,6 +220,47 @@ def test_among_is_the_problem_of_some_ranks() -> None:
             problems.Among(whole, wrong)
 
 
+SEVEN_ALIKE = problems.Quadratic(
+    h=np.ones((8, 1)), b=np.array([1.0, 1.0, 1.0, 50.0, 1.0, 1.0, 1.0, 1.0])[:, None]
+)
+"""Rank 3 is far from the others, who agree."""
+
+
+@pytest.mark.parametrize("algorithm", [algorithms.ADPSGD(0.1), algorithms.SwarmSGD(0.05)])
+def test_a_dead_partner_pulls_nobody_any_more(algorithm: Any) -> None:
+    """What it had is averaged with no more, though it is still there to be read."""
+    history = solve(
+        algorithm,
+        SEVEN_ALIKE,
+        topology=topology.ring(8),
+        steps=None,
+        duration=250.0,
+        compute=sim.Exponential(1.0),
+        faults=[sim.Crash(3, at=20.0)],
+        detection=0.1,
+    )
+    before = history["time"] < 20.0
+    assert history["distance"][before].max() > 10.0
+    left = [rank for rank in range(8) if rank != 3]
+    np.testing.assert_allclose(history.x[left], 1.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("missing", ["self", "renormalize"])
+@pytest.mark.parametrize("bound", [0, 2])
+def test_a_value_that_no_more_comes_gets_too_old(bound: int, missing: str) -> None:
+    history = solve(
+        algorithms.BoundedStaleness(lr=0.1, bound=bound),
+        SEVEN_ALIKE,
+        topology=topology.ring(8),
+        steps=200,
+        compute=sim.Exponential(1.0),
+        faults=[sim.Crash(3, at=20.0)],
+        missing=missing,
+    )
+    left = [rank for rank in range(8) if rank != 3]
+    np.testing.assert_allclose(history.x[left], 1.0, atol=1e-4)
+
+
 def test_directed_graphs_lose_messages_too() -> None:
     graph = topology.from_graph(nx.DiGraph([(0, 1), (1, 2), (2, 0)]), weights="uniform_push")
     with pytest.raises(MessageLostError):

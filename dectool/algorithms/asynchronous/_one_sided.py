@@ -47,12 +47,16 @@ def average_pair(comm: Communicator, window: Window, peer: int | None) -> None:
 
     Both mutexes are held, taken in ascending order, so no two averages touch one rank at a time
     and none blocks another. The peer does nothing for it. What it adds to its own value meanwhile
-    is kept, because differences are added, and values not overwritten.
+    is kept, because differences are added, and values not overwritten. A peer that does not answer
+    is left out: what its slot has kept is old.
     """
     if peer is None:
         return
     with window.lock([comm.rank, peer]):
+        before = window.version(peer)
         window.get(src_weights=[peer])
+        if window.version(peer) == before:
+            return
         delta: Any = 0.5 * (window.slot(peer) - window.value)
         window.add(delta, {comm.rank: 1.0, peer: -1.0})
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 from dectool.algorithms._algorithm import Gradient, State, StepSize
 from dectool.algorithms._needs import Needs
 from dectool.algorithms.asynchronous._one_sided import OneSided, check_steps
-from dectool.communicator import Communicator
+from dectool.communicator import Communicator, Window
 
 
 @final
@@ -21,7 +21,9 @@ class BoundedStaleness(OneSided):
 
     where :math:`\alpha` is `lr`, :math:`\tau` is `bound`, and :math:`x_j^{t_{ij}}` the newest that
     has come from j. A rank waits only where a neighbour is more than τ steps behind; so it hides
-    slow steps, but in the long run the slowest rank sets the pace. With ranks in step it is
+    slow steps, but in the long run the slowest rank sets the pace. In a simulation with faults, a
+    neighbour that has crashed is left out after τ steps, as ``missing`` says; values must not be
+    lost at random, since they are counted. With ranks in step it is
     :class:`DGD`, and its limit is that of DGD whatever the delays: a value that no longer changes
     is not stale. One message of d numbers per neighbour and step.
 
@@ -63,9 +65,24 @@ class BoundedStaleness(OneSided):
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Put x, compute a gradient, wait for neighbours that are too far behind, and average."""
-        window = self._window(comm)
+        window, due = self._window(comm), s.k + 1 - self.bound
         window.iput(s.x)
         g = grad(s.x)
-        for source in window.topology.in_neighbors(comm.rank):
-            window.wait(source, s.k + 1 - self.bound)
-        return State(x=window.update() - self.lr * g, k=s.k + 1)
+        near = window.topology.in_neighbors(comm.rank)
+        for source in near:
+            window.wait(source, due)
+        # A wait ends before the value has come only for a rank that has crashed.
+        gone = [j for j in near if window.version(j) < due]
+        average = self._without(comm, window, gone) if gone else window.update()
+        return State(x=average - self.lr * g, k=s.k + 1)
+
+    def _without(self, comm: Communicator, window: Window, gone: list[int]) -> Any:
+        """Average without some neighbours, whose weight goes where ``comm.missing`` says."""
+        i, graph = comm.rank, window.topology
+        weights = {j: graph.weight(i, j) for j in (i, *graph.in_neighbors(i))}
+        lost = sum(weights.pop(j) for j in gone)
+        if comm.missing == "renormalize" and lost < 1.0:
+            weights = {j: weight / (1.0 - lost) for j, weight in weights.items()}
+        else:
+            weights[i] += lost
+        return window.update(self_weight=weights.pop(i), src_weights=weights)
