@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -22,12 +23,19 @@ from dectool.backends.mpi._pipes import (
     widen,
     write_some,
 )
+from dectool.backends.mpi._variables import told_size
 
 SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGCHLD)
 """Ask for the rank's stack; end the rank; the rank has ended. Blocked until a guard watches."""
 
 _ROOM = 1 << 20
 _LOOKS = 5.0
+_PRINTED = 8e6
+"""Bytes per second that all ranks together may print.
+
+Open MPI's launcher reads before it writes: where ranks print faster than it reads, it keeps all
+that they print, and passes on nothing.
+"""
 
 
 class Guard:
@@ -55,6 +63,8 @@ class Guard:
         self._channel = channel
         self._jobs = bytearray()
         self._outgoing = bytearray()
+        self._seconds_per_byte = told_size() / _PRINTED
+        self._prints_from = 0.0
         self._listens = rank == 0
         self._leaving = False
         self._code: int | None = None
@@ -76,11 +86,12 @@ class Guard:
         self._look_after_child()
         while self._code is None or not self._leaving or self._outgoing:
             full = len(self._outgoing) > _ROOM
-            readable = [self._alarm, *(() if full else self._inputs)]
+            rests = self._prints_from - time.monotonic()
+            readable = [self._alarm, *(() if full else self._open_inputs(rests > 0.0))]
             if self._listens and len(self._jobs) < _ROOM:
                 readable.append(0)
             writable = [pipe for pipe, data in self._writes() if data]
-            read, written = ready(readable, writable, _LOOKS)
+            read, written = ready(readable, writable, rests if rests > 0.0 else _LOOKS)
             if self._alarm in read:
                 self._obey()
             if 0 in read:
@@ -94,6 +105,12 @@ class Guard:
                 self._end_child()
                 os._exit(1)
         os._exit(0)
+
+    def _open_inputs(self, resting: bool) -> list[int]:
+        """Return the pipes of the rank to read from: while it rests, not what it prints."""
+        return [
+            pipe for pipe, stream in self._inputs.items() if not resting or stream not in (OUT, ERR)
+        ]
 
     def _writes(self) -> list[tuple[int, bytearray]]:
         return [(self._channel, self._outgoing), (self._jobs_pipe, self._jobs)]
@@ -118,6 +135,9 @@ class Guard:
             for text in (OUT, ERR):
                 if self._pipes[text] in self._inputs:
                     self._pass_on(self._pipes[text])
+        if data and stream in (OUT, ERR):
+            since = max(self._prints_from, time.monotonic())
+            self._prints_from = since + len(data) * self._seconds_per_byte
         if data and stream is not None:
             self._outgoing += packets(self._rank, stream, data)
         elif data is not None:
