@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 NONE_FOUND := 5
 FILES := pyproject.toml constraints.txt setup.py \
-  $(wildcard backends/mpi/*.c dectool/kernels/*.c dectool/kernels/*.h)
+  $(wildcard backends/mpi/*.c backends/mpi/*.h dectool/kernels/*.c dectool/kernels/*.h)
 
 .DEFAULT_GOAL := help
 # Two targets must not install into one environment at a time.

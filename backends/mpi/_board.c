@@ -1,106 +1,8 @@
-/* Shared memory between the ranks of a node: a rank writes once, its neighbours read in place.
+/* Boards and averages through them, for Python: see _slots.h and _exchange.h. */
 
-   A board is memory of one rank, its owner, which the other ranks of the node map. It has two
-   slots, used in turn, and for every reader a line that the owner writes (what was posted to the
-   reader in which slot) and a line that the reader writes (what it has taken). Everything that an
-   owner posts to a reader is counted, whether it goes through a slot or by message, so the reader
-   knows which comes next. A slot is written again once all its readers have taken what is in it.
-
-   While the owner writes a slot block by block, readers already sum the blocks that are there. */
-
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030b0000
-#include <Python.h>
+#include "_exchange.h"
 
 #include <structmember.h>
-
-#include "../../dectool/kernels/weighted_sum.h"
-#include "_shared.h"
-
-#define MOST_READERS 1024
-#define MOST_TERMS 64
-#define MOST_BUFFERS 16
-#define LARGE (32 << 20) /* bytes from which results go past the cache: they do not stay there */
-#define CHUNK 131072 /* bytes written before they are shown to readers */
-
-enum { DONE, WAITING, BUSY, DISAGREE }; /* as in _boards.py */
-
-typedef struct {
-    uint64_t number;    /* of the operation */
-    uint64_t digest[2]; /* of what the buffers hold */
-    uint64_t size;      /* bytes of data */
-    uint64_t layout;    /* bytes of the layout's description, behind the data */
-    uint64_t pad[3];
-    uint64_t available; /* bytes of data written so far */
-    uint64_t alone[7];
-} Head;
-
-typedef struct {
-    uint64_t posted[2]; /* count of what is in each slot for this reader, from 1; 0 for nothing */
-    uint64_t sent;      /* how many parcels were posted to this reader, in slots or by message */
-    uint64_t pad[5];
-} Posted;
-
-typedef struct {
-    uint64_t taken[2]; /* the last of `posted` that was read */
-    uint64_t attached; /* whether the reader maps the board */
-    uint64_t pad[5];
-} Taken;
-
-typedef struct {
-    PyObject_HEAD
-    Py_buffer memory;
-    Py_ssize_t readers, me; /* me: the reader that uses this object, or -1 for the owner */
-    size_t capacity;
-    Head *heads;
-    Posted *posted;
-    Taken *taken;
-    char *data;
-    uint64_t received; /* how many parcels the reader has got, in slots or by message */
-    uint64_t turn;     /* how often the owner has written a slot */
-    uint32_t *listeners[2];
-    Py_ssize_t listening[2];
-} Board;
-
-static size_t aligned(size_t size) { return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
-
-static size_t control_size(Py_ssize_t readers)
-{
-    size_t size = 2 * sizeof(Head) + (size_t)readers * (sizeof(Posted) + sizeof(Taken));
-    return (size + PAGE - 1) / PAGE * PAGE;
-}
-
-static int slot_is_free(const Board *board, int slot)
-{
-    for (Py_ssize_t i = 0; i < board->listening[slot]; i++) {
-        uint32_t reader = board->listeners[slot][i];
-        if (look(&board->taken[reader].taken[slot]) != board->posted[reader].posted[slot])
-            return 0;
-    }
-    return 1;
-}
-
-/* Return the slot that holds the reader's next parcel, or -1. */
-static int next_slot(const Board *board)
-{
-    const Posted *posted = &board->posted[board->me];
-    for (int slot = 0; slot < 2; slot++)
-        if (look(&posted->posted[slot]) == board->received + 1)
-            return slot;
-    return -1;
-}
-
-static void take(Board *board, int slot)
-{
-    board->received++;
-    show(&board->taken[board->me].taken[slot], board->received);
-}
-
-static void post_to(Board *board, int slot, Py_ssize_t reader)
-{
-    board->listeners[slot][board->listening[slot]++] = (uint32_t)reader;
-    show(&board->posted[reader].posted[slot], ++board->posted[reader].sent);
-}
 
 /* -- a board ----------------------------------------------------------------------------------- */
 
@@ -220,23 +122,6 @@ static PyObject *board_go_on(Board *board, PyObject *counts)
     Py_RETURN_NONE;
 }
 
-static void write_head(Board *board, int slot, uint64_t number, uint64_t low, uint64_t high,
-                       size_t size, const char *layout, size_t described)
-{
-    Head *head = &board->heads[slot];
-    char *place = board->data + (size_t)slot * board->capacity + size;
-    int same = head->digest[0] == low && head->digest[1] == high && head->size == size;
-    head->number = number;
-    head->digest[0] = low;
-    head->digest[1] = high;
-    head->size = size;
-    if (!same || head->layout != described)
-        memcpy(place, layout, described);
-    head->layout = described;
-    head->available = 0;
-    board->listening[slot] = 0;
-}
-
 static PyObject *board_write(Board *board, PyObject *args)
 {
     unsigned long long number, low, high;
@@ -260,11 +145,12 @@ static PyObject *board_write(Board *board, PyObject *args)
     }
     int fits = held == count && size + (size_t)described <= board->capacity;
     if (fits) {
-        write_head(board, slot, number, low, high, size, layout, (size_t)described);
+        write_head(board, slot, number, low, high, size, 0, layout, (size_t)described);
         char *place = board->data + (size_t)slot * board->capacity;
         Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t k = 0; k < count; k++) {
-            stream(place, views[k].buf, (size_t)views[k].len);
+            write_shared(&board->writer, place, views[k].buf, (size_t)views[k].len,
+                         board->turn > 1 ? 2 * size : 0);
             place += aligned((size_t)views[k].len);
         }
         Py_END_ALLOW_THREADS
@@ -362,7 +248,7 @@ static PyType_Slot board_slots[] = {
     {Py_tp_dealloc, board_dealloc},
     {Py_tp_methods, board_methods},
     {Py_tp_members, board_members},
-    {Py_tp_doc, "Board(memory, readers, me): see _board.c."},
+    {Py_tp_doc, "Board(memory, readers, me): see _slots.h."},
     {0, NULL},
 };
 
@@ -373,33 +259,6 @@ static PyType_Spec board_spec = {
 static PyTypeObject *board_type; /* never freed */
 
 /* -- a weighted average with the neighbours on the node ---------------------------------------- */
-
-typedef struct {
-    Board *board;
-    int slot;         /* where its parcel is, or -1 while it has not come */
-    int by_message;   /* whether the parcel came by message */
-    size_t available; /* bytes that may be read */
-    const char *data[MOST_BUFFERS];
-} Source;
-
-typedef struct {
-    PyObject_HEAD
-    Board *own;
-    PyObject *boards;
-    Py_ssize_t destinations, sources, place, terms;
-    Py_ssize_t *readers;
-    double *weights;
-    Source *from;
-    int crowded;
-    /* the operation under way */
-    Py_ssize_t buffers;
-    Py_buffer in[MOST_BUFFERS], out[MOST_BUFFERS];
-    enum dectool_kind kind[MOST_BUFFERS];
-    uint64_t number, digest[2];
-    size_t size, written, summed;
-    int slot, disagree;
-    Py_ssize_t missing; /* position of a source whose parcel has not come */
-} Exchange;
 
 static void exchange_dealloc(Exchange *exchange)
 {
@@ -474,141 +333,6 @@ static PyObject *exchange_new(PyTypeObject *type, PyObject *args, PyObject *keyw
 fail:
     Py_DECREF(exchange);
     return NULL;
-}
-
-/* Write the next chunk of one's own value into the slot. */
-static void write_chunk(Exchange *exchange)
-{
-    Board *own = exchange->own;
-    char *base = own->data + (size_t)exchange->slot * own->capacity;
-    size_t start = 0, end = exchange->written + CHUNK;
-    for (Py_ssize_t k = 0; k < exchange->buffers && start < end; k++) {
-        size_t length = (size_t)exchange->in[k].len;
-        if (exchange->written < start + length) {
-            size_t from = exchange->written > start ? exchange->written - start : 0;
-            size_t to = end < start + length ? end - start : length;
-            stream(base + start + from, (const char *)exchange->in[k].buf + from, to - from);
-        }
-        start += aligned(length);
-    }
-    exchange->written = end < exchange->size ? end : exchange->size;
-    show(&own->heads[exchange->slot].available, exchange->written);
-}
-
-/* Return how many bytes all sources have; set `missing` to the first that has no more. */
-static size_t ready_bytes(Exchange *exchange)
-{
-    size_t ready = exchange->size;
-    exchange->missing = -1;
-    for (Py_ssize_t i = 0; i < exchange->sources; i++) {
-        Source *source = &exchange->from[i];
-        if (source->available < exchange->size && !source->by_message) {
-            if (source->slot < 0 && (source->slot = next_slot(source->board)) >= 0) {
-                const Board *board = source->board;
-                const Head *head = &board->heads[source->slot];
-                size_t start = 0;
-                for (Py_ssize_t k = 0; k < exchange->buffers; k++) {
-                    source->data[k] = board->data + (size_t)source->slot * board->capacity + start;
-                    start += aligned((size_t)exchange->in[k].len);
-                }
-                exchange->disagree |= head->number != exchange->number ||
-                                      head->digest[0] != exchange->digest[0] ||
-                                      head->digest[1] != exchange->digest[1] ||
-                                      head->size != exchange->size;
-            }
-            if (source->slot >= 0) {
-                const Head *head = &source->board->heads[source->slot];
-                size_t there = (size_t)look(&head->available);
-                source->available = there == head->size ? exchange->size : there;
-                if (source->available > exchange->size)
-                    source->available = exchange->size;
-            }
-        }
-        if (source->available < ready) {
-            ready = source->available;
-            exchange->missing = i;
-        }
-    }
-    return ready;
-}
-
-static void sum_terms(Exchange *exchange, Py_ssize_t buffer, size_t low, size_t size,
-                      const void **terms)
-{
-    enum dectool_kind kind = exchange->kind[buffer];
-    char *out = (char *)exchange->out[buffer].buf + low;
-    size_t count = (size_t)exchange->terms, item = dectool_itemsize[kind];
-    if (exchange->size < LARGE || (uintptr_t)out % 16) {
-        dectool_weighted_sum(kind, out, terms, exchange->weights, count, size / item);
-        return;
-    }
-    char part[DECTOOL_BLOCK * 8] __attribute__((aligned(ALIGNMENT)));
-    while (size > 0) {
-        size_t now = size < sizeof part ? size : sizeof part;
-        dectool_weighted_sum(kind, part, terms, exchange->weights, count, now / item);
-        stream(out, part, now);
-        for (size_t t = 0; t < count; t++)
-            terms[t] = (const char *)terms[t] + now;
-        out += now;
-        size -= now;
-    }
-}
-
-/* Sum what lies between two positions of the slots. */
-static void sum_chunk(Exchange *exchange, size_t from, size_t to)
-{
-    size_t start = 0;
-    for (Py_ssize_t k = 0; k < exchange->buffers && start < to; k++) {
-        size_t length = (size_t)exchange->in[k].len;
-        if (from < start + length) {
-            size_t low = from > start ? from - start : 0;
-            size_t high = to < start + length ? to - start : length;
-            const void *terms[MOST_TERMS];
-            Py_ssize_t source = 0;
-            for (Py_ssize_t t = 0; t < exchange->terms; t++)
-                terms[t] = (t == exchange->place ? (const char *)exchange->in[k].buf
-                                                 : exchange->from[source++].data[k]) + low;
-            sum_terms(exchange, k, low, high - low, terms);
-        }
-        start += aligned(length);
-    }
-}
-
-static int advance(Exchange *exchange, int64_t patience)
-{
-    int64_t until = 0;
-    for (unsigned turn = 0;; turn++) {
-        int moved = 0;
-        if (exchange->written < exchange->size) {
-            write_chunk(exchange);
-            moved = 1;
-        }
-        size_t ready = ready_bytes(exchange);
-        if (exchange->place >= 0 && ready > exchange->written)
-            ready = exchange->written; /* what was just read is still in the cache */
-        if (ready < exchange->size)
-            ready = ready / CHUNK * CHUNK;
-        if (ready > exchange->summed) {
-            if (!exchange->disagree)
-                sum_chunk(exchange, exchange->summed, ready);
-            exchange->summed = ready;
-            moved = 1;
-        }
-        if (exchange->summed == exchange->size && exchange->written == exchange->size)
-            return exchange->disagree ? DISAGREE : DONE;
-        if (moved) {
-            until = 0;
-            continue;
-        }
-        relax(turn, exchange->crowded);
-        if (turn % 16 == 0) {
-            int64_t now = nanoseconds();
-            if (until == 0)
-                until = now + patience;
-            else if (now > until)
-                return WAITING;
-        }
-    }
 }
 
 static void let_go(Exchange *exchange)
@@ -703,12 +427,13 @@ static PyObject *exchange_start(Exchange *exchange, PyObject *const *args, Py_ss
     exchange->slot = slot;
     exchange->disagree = 0;
     exchange->written = exchange->summed = 0;
+    exchange->straight = UINT64_MAX;
     for (Py_ssize_t i = 0; i < exchange->sources; i++) {
         exchange->from[i].slot = -1;
         exchange->from[i].by_message = 0;
         exchange->from[i].available = 0;
     }
-    write_head(own, slot, number, low, high, size, layout, (size_t)described);
+    write_head(own, slot, number, low, high, size, UINT64_MAX, layout, (size_t)described);
     write_chunk(exchange);
     for (Py_ssize_t i = 0; i < exchange->destinations; i++)
         post_to(own, slot, exchange->readers[i]);
@@ -787,7 +512,7 @@ static PyType_Slot exchange_slots_table[] = {
     {Py_tp_dealloc, exchange_dealloc},
     {Py_tp_methods, exchange_methods},
     {Py_tp_members, exchange_members},
-    {Py_tp_doc, "Exchange(own, destinations, sources, weights, place, crowded): see _board.c."},
+    {Py_tp_doc, "Exchange(own, destinations, sources, weights, place, crowded): see _exchange.h."},
     {0, NULL},
 };
 

@@ -3,7 +3,7 @@
 The first parcel from a rank to another goes by message, with a ticket: where to map the sender's
 board. Once the receiver has mapped it, parcels go through the board while one of its two slots is
 free, and by message otherwise, so that sending never blocks. All are counted, which keeps them in
-order. `_board.c` has the memory's layout.
+order. `_slots.h` has the memory's layout.
 """
 
 from __future__ import annotations

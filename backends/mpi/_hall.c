@@ -14,6 +14,7 @@
 #include <Python.h>
 
 #include "_shared.h"
+#include "_writer.h"
 
 #define MOST_RANKS 1024
 #define RECORDS 256
@@ -64,6 +65,9 @@ typedef struct {
     Py_buffer *memory;
     Meeting *meetings; /* one for each of this rank's records */
     uint64_t turn;     /* how many buffers were written */
+    Writer writer;
+    uint64_t filling;             /* the turn whose buffer is being written, */
+    size_t filled, filled_before; /* and the bytes in it, and in the one before */
     int64_t used_by[2]; /* the meeting in which a buffer was used last, or -1 */
     uint64_t until[2];  /* its `read` from which on a member no longer needs the buffer */
 } Hall;
@@ -381,31 +385,44 @@ static PyObject *hall_meeting(Hall *hall, PyObject *args)
     return PyLong_FromLongLong(id >= 0 ? id : new_meeting(hall, key, members));
 }
 
+/* Copy an array to an offset in the buffer of a turn. */
+static int write_array(Hall *hall, uint64_t turn, PyObject *array, size_t offset)
+{
+    Py_buffer view;
+    if (PyErr_Occurred() || PyObject_GetBuffer(array, &view, PyBUF_SIMPLE) < 0)
+        return 0;
+    size_t size = (size_t)view.len;
+    int fits = offset <= hall->capacity && size <= hall->capacity - offset;
+    if (fits) {
+        if (turn != hall->filling) {
+            hall->filling = turn;
+            hall->filled_before = hall->filled;
+            hall->filled = 0;
+        }
+        hall->filled += size;
+        size_t most = hall->filled > hall->filled_before ? hall->filled : hall->filled_before;
+        write_shared(&hall->writer, buffer_at(hall, hall->me, turn) + offset, view.buf, size,
+                     turn > 1 ? 2 * most : 0);
+    } else {
+        PyErr_SetString(PyExc_ValueError, "an array does not fit into a buffer");
+    }
+    PyBuffer_Release(&view);
+    return fits;
+}
+
 /* Copy arrays to offsets in the next buffer. */
 static int write_arrays(Hall *hall, Py_ssize_t id, PyObject *arrays, PyObject *offsets)
 {
     Py_ssize_t count = PyTuple_Size(arrays);
     Meeting *meeting = &hall->meetings[id];
-    char *base = buffer_at(hall, hall->me, hall->turn);
     if (PyTuple_Size(offsets) != count) {
         PyErr_SetString(PyExc_ValueError, "there must be an offset for each array");
         return 0;
     }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Py_buffer view;
-        size_t offset = PyLong_AsSize_t(PyTuple_GetItem(offsets, i));
-        if (PyErr_Occurred() ||
-            PyObject_GetBuffer(PyTuple_GetItem(arrays, i), &view, PyBUF_SIMPLE) < 0)
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!write_array(hall, hall->turn, PyTuple_GetItem(arrays, i),
+                         PyLong_AsSize_t(PyTuple_GetItem(offsets, i))))
             return 0;
-        int fits = offset <= hall->capacity && (size_t)view.len <= hall->capacity - offset;
-        if (fits)
-            stream(base + offset, view.buf, (size_t)view.len);
-        else
-            PyErr_SetString(PyExc_ValueError, "an array does not fit into a buffer");
-        PyBuffer_Release(&view);
-        if (!fits)
-            return 0;
-    }
     if (count > 0) {
         int buffer = (int)(hall->turn & 1);
         hall->used_by[buffer] = id;
@@ -505,18 +522,12 @@ static PyObject *hall_write(Hall *hall, PyObject *const *args, Py_ssize_t given)
 static PyObject *hall_add(Hall *hall, PyObject *const *args, Py_ssize_t given)
 {
     Py_ssize_t id;
-    Py_buffer view;
-    size_t offset = given == 3 ? PyLong_AsSize_t(args[2]) : 0;
-    if (PyErr_Occurred() || given != 3 || !meeting_of(hall, args[0], &id, 1) ||
-        PyObject_GetBuffer(args[1], &view, PyBUF_SIMPLE) < 0)
+    if (given != 3) {
+        PyErr_SetString(PyExc_TypeError, "add takes a meeting, an array and an offset");
         return NULL;
-    int fits = offset <= hall->capacity && (size_t)view.len <= hall->capacity - offset;
-    if (fits)
-        stream(buffer_at(hall, hall->me, hall->turn + 1) + offset, view.buf, (size_t)view.len);
-    else
-        PyErr_SetString(PyExc_ValueError, "an array does not fit into a buffer");
-    PyBuffer_Release(&view);
-    if (!fits)
+    }
+    if (!meeting_of(hall, args[0], &id, 1) ||
+        !write_array(hall, hall->turn + 1, args[1], PyLong_AsSize_t(args[2])))
         return NULL;
     Py_RETURN_NONE;
 }

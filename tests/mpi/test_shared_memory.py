@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from typing import Any
 
@@ -143,6 +145,58 @@ def test_a_sender_need_not_wait_for_a_slow_reader(cluster: dectool.Cluster) -> N
     same_as_sim(cluster, program, 2)
 
 
+@pytest.mark.parametrize("late", [0, 1, 2, 3])
+def test_large_parcels_with_a_rank_that_is_late(cluster: dectool.Cluster, late: int) -> None:
+    """Its neighbours have written their parcels whole by then; those of the others go on."""
+
+    def program(comm: Any) -> list[Any]:
+        kept = []
+        for graph in GRAPHS:
+            x = np.random.default_rng(comm.rank).normal(size=700_001)
+            for _ in range(4):
+                if comm.rank == late:
+                    comm.elapse(0.003)
+                x = comm.neighbor_allreduce(x, graph)
+            kept.append(x)
+        return kept
+
+    same_as_sim(cluster, program, 4)
+
+
+@pytest.mark.parametrize("graph", [topology.ring(2), topology.star(3)], ids=["pair", "star"])
+def test_large_parcels_with_a_rank_that_stops_amid(
+    cluster: dectool.Cluster, graph: topology.Topology
+) -> None:
+    """Stopped at any moment, it never reads what a neighbour has written over."""
+
+    def program(comm: Any) -> list[Any]:
+        stopped = comm.allgather(np.array(os.getpid()))[-1]
+        over = threading.Event()
+
+        def stop_now_and_then() -> None:
+            chance = np.random.default_rng(0)
+            while not over.wait(chance.uniform(0, 0.003)):
+                os.kill(int(stopped), signal.SIGSTOP)
+                time.sleep(chance.uniform(0, 0.002))
+                os.kill(int(stopped), signal.SIGCONT)
+
+        stopping = threading.Thread(target=stop_now_and_then)
+        if comm.rank == 0 and comm.backend == "mpi":
+            stopping.start()
+        x = {
+            "w": np.random.default_rng(comm.rank).normal(size=1_300_001).astype(np.float32),
+            "b": np.random.default_rng(comm.rank).normal(size=100_003),
+        }
+        for _ in range(60):
+            x = comm.neighbor_allreduce(x, graph)
+        over.set()
+        if stopping.is_alive():
+            stopping.join()
+        return [x]
+
+    same_as_sim(cluster, program, graph.size)
+
+
 def test_results_are_not_written_over(cluster: dectool.Cluster) -> None:
     """Memory of results is used again only when nothing shows it any more."""
 
@@ -163,17 +217,18 @@ def test_results_are_not_written_over(cluster: dectool.Cluster) -> None:
     same_as_sim(cluster, program, 2)
 
 
+@pytest.mark.parametrize("size", [1000, 500_000])
 @pytest.mark.parametrize("other", ["shape", "dtype", "structure"])
 def test_disagreement_is_an_error_on_each_rank_concerned(
-    cluster: dectool.Cluster, other: str
+    cluster: dectool.Cluster, other: str, size: int
 ) -> None:
     """Also once shared memory is in use; and nothing is lost: the next round is right."""
 
     def program(comm: Any) -> tuple[str, list[Any]]:
-        graph, x = topology.ring(4), np.full(1000, comm.rank * 1.0)
+        graph, x = topology.ring(4), np.full(size, comm.rank * 1.0)
         for _ in range(5):
             x = comm.neighbor_allreduce(x, graph)
-        wrong = {"shape": x[:900], "dtype": x.astype(np.float32), "structure": [x]}[other]
+        wrong = {"shape": x[:-100], "dtype": x.astype(np.float32), "structure": [x]}[other]
         said = ""
         try:
             comm.neighbor_allreduce(wrong if comm.rank == 1 else x, graph)
