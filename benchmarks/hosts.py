@@ -27,7 +27,7 @@ SIZES = {
     "16 MiB": 1 << 24,
 }
 BLOCKS = 3
-BLOCK_SECONDS = 0.3
+BLOCK_SECONDS = 1.0
 BUDGET = 0.95
 BUDGET_FROM = 1 << 20
 MTU = 9000
@@ -82,6 +82,7 @@ def measure(progress: Callable[[str], None]) -> tuple[list[Row], list[str]]:
     if reason is not None:
         return [], [f"not measured: {reason}"]
     rows = []
+    congestion = ""
     for n in HOSTS:
         outgoing = 1 if n == 2 else 2
         for label, rate in RATES.items():
@@ -89,6 +90,7 @@ def measure(progress: Callable[[str], None]) -> tuple[list[Row], list[str]]:
             expected = {size: outgoing * size / rate for size in SIZES.values()}
             rounds = {size: max(1, round(BLOCK_SECONDS / s)) for size, s in expected.items()}
             with Lab(n, rate=rate, mtu=MTU) as lab:
+                congestion = lab.congestion
                 result = dectool.run(
                     program,
                     backend="mpi",
@@ -108,7 +110,10 @@ def measure(progress: Callable[[str], None]) -> tuple[list[Row], list[str]]:
                         at_least=BUDGET if size >= BUDGET_FROM else None,
                     )
                 )
-    return rows, [f"packets of {MTU} bytes: at most 0.993; medians of {BLOCKS} blocks"]
+    return rows, [
+        f"packets of {MTU} bytes: at most 0.993; medians of {BLOCKS} blocks of {BLOCK_SECONDS:g} s",
+        f"congestion control: {congestion}",
+    ]
 
 
 if __name__ == "__main__":

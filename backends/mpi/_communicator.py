@@ -117,10 +117,8 @@ class MPICommunicator(NearCollectives):
         engine = self._engine
         (own,) = buffers
         assert isinstance(own, np.ndarray)
-        copied = empty(own.shape, own.dtype)
-        np.copyto(copied, own)
-        mine = Parcel((copied,), layout, number)
-        engine.post_in_turn(mine, [self._world(dest) for dest in plan.destinations], channel)
+        mine = Parcel((empty(own.shape, own.dtype),), layout, number)
+        engine.post_in_turn(mine, own, [self._world(dest) for dest in plan.destinations], channel)
         receipts = [engine.expect(self._world(source), channel) for source in plan.sources]
         average = ArrivingAverage(engine, mine, receipts, plan, layout.dtypes[0])
         engine.block(average.step, average.missing)

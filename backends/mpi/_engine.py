@@ -160,13 +160,20 @@ class Engine:
             self._send(piece, dest, _DATA)
         self._forget_sent()
 
-    def post_in_turn(self, parcel: Parcel, dests: Sequence[int], channel: Channel) -> None:
-        """Send a parcel to several ranks, a piece to each in turn.
+    def post_in_turn(
+        self, parcel: Parcel, own: np.ndarray[Any, Any], dests: Sequence[int], channel: Channel
+    ) -> None:
+        """Copy an array into a parcel and send it to several ranks, a piece to each in turn.
 
         Ranks that would each send all to one and then all to the next would first crowd some
-        links, then others.
+        links, then others. And links would be idle until all was copied.
         """
+        (copied,) = parcel.buffers
+        assert isinstance(copied, np.ndarray)
         far = [dest for dest in dests if dest not in self.boards.near]
+        in_pieces = len(far) == len(dests) and own.flags.c_contiguous
+        if not in_pieces:
+            np.copyto(copied, own)
         for dest in dests:
             if dest in self.boards.near:
                 self.post(parcel, dest, channel)
@@ -175,7 +182,10 @@ class Engine:
         first, rest = _wire.encode(parcel, channel, _wire.PIECE)
         for dest in far:
             self._send(first, dest, _FIRST)
-        for piece in rest:
+        content = own if in_pieces else copied
+        for piece, part in zip(rest, _wire.raw([content], _wire.PIECE), strict=True):
+            if in_pieces:
+                np.copyto(piece, part)
             for dest in far:
                 self._send(piece, dest, _DATA)
         self._forget_sent()

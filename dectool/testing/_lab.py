@@ -20,6 +20,10 @@ _BURST = 1e-3
 
 _LEAST_BURST = 72 << 10
 _QUEUE = "50ms"
+_CONGESTION = ("cubic", "reno")
+"""Congestion control of the hosts, the first that may be used: that of Linux, or its elder. What a
+machine has chosen for itself may be BBR, under which two flows that share a link leave some of it
+unused."""
 
 
 class LabError(RuntimeError):
@@ -42,6 +46,7 @@ class Lab:
         addresses: Of the hosts; they serve as names, since no resolver knows others.
         names: What the hosts call themselves.
         launcher: The command that reaches the hosts.
+        congestion: TCP's congestion control on them.
         variables: Make MPI use the links between hosts, though all have the same memory.
 
     Example:
@@ -70,6 +75,7 @@ class Lab:
         self.addresses: list[str] = []
         self.names = [f"{tag}-{k}" for k in range(1, n + 1)]
         self.launcher = ""
+        self.congestion = ""
 
     def __enter__(self) -> Self:
         """Build the hosts.
@@ -110,6 +116,14 @@ class Lab:
                 limit += ["burst", f"{burst:.0f}", "latency", _QUEUE]
                 _call("tc", "qdisc", "add", "dev", link, *limit)
                 _call("tc", "-n", name, "qdisc", "add", "dev", "eth0", *limit)
+            self._control_congestion(name)
+
+    def _control_congestion(self, name: str) -> None:
+        """Make a host independent of the machine, whose choice it would take over."""
+        setting = "/proc/sys/net/ipv4/tcp_congestion_control"
+        choice = " || ".join(f"echo {control} > {setting}" for control in _CONGESTION)
+        _ip("netns", "exec", name, "sh", "-c", choice, check=False)
+        self.congestion = _ip("netns", "exec", name, "cat", setting).strip()
 
     def _remove(self) -> None:
         for pid in self.processes():
