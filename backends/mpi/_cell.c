@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 #include "_shared.h"
+#include "_writer.h"
 
-#define SPIN 20000    /* nanoseconds of looking before sleeping */
+#define SPIN 20000      /* nanoseconds of looking before sleeping */
 #define COURTESY 100000 /* nanoseconds for which those go first who have waited longer */
+#define PIECE 262144    /* bytes that are written and timed at once */
 
 typedef struct {
     uint32_t holder; /* number of the rank that holds the cell, from 1; 0 for nobody */
@@ -32,6 +34,7 @@ typedef struct {
     Py_buffer memory;
     Shared *shared;
     uint32_t me;
+    Writer writer;
 } Line;
 
 static int take(Shared *shared, uint32_t me)
@@ -147,6 +150,38 @@ static PyObject *line_give_back(Line *line, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* write(into, from) */
+static PyObject *line_write(Line *line, PyObject *const *args, Py_ssize_t given)
+{
+    Py_buffer into, from;
+    if (given != 2) {
+        PyErr_SetString(PyExc_TypeError, "write takes two arrays");
+        return NULL;
+    }
+    if (PyObject_GetBuffer(args[0], &into, PyBUF_WRITABLE) < 0)
+        return NULL;
+    if (PyObject_GetBuffer(args[1], &from, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&into);
+        return NULL;
+    }
+    int fits = into.len == from.len;
+    if (fits) {
+        size_t size = (size_t)into.len;
+        Py_BEGIN_ALLOW_THREADS
+        for (size_t at = 0; at < size; at += PIECE)
+            write_shared(&line->writer, (char *)into.buf + at, (const char *)from.buf + at,
+                         size - at < PIECE ? size - at : PIECE, size);
+        Py_END_ALLOW_THREADS
+    } else {
+        PyErr_SetString(PyExc_ValueError, "the arrays must have one size");
+    }
+    PyBuffer_Release(&into);
+    PyBuffer_Release(&from);
+    if (!fits)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *line_holder(Line *line, void *unused)
 {
     (void)unused;
@@ -190,6 +225,8 @@ static PyMethodDef line_methods[] = {
     {"take", (PyCFunction)line_take, METH_O,
      "Hold the cell, waiting for so many nanoseconds; tell whether it is held now."},
     {"give_back", (PyCFunction)line_give_back, METH_NOARGS, "Hold the cell no more."},
+    {"write", (PyCFunction)(void (*)(void))line_write, METH_FASTCALL,
+     "write(into, from): copy an array into the cell."},
     {NULL, NULL, 0, NULL},
 };
 

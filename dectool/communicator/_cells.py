@@ -52,6 +52,10 @@ class Cell:
         """
         return _NOBODY_ELSE
 
+    def fill(self, into: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
+        """Copy an array into one of the buffers."""
+        np.copyto(into, source)
+
 
 def exclusive(cells: Sequence[Cell]) -> AbstractContextManager[Any]:
     """Keep everybody else from several cells, taken in the order given."""
@@ -90,7 +94,7 @@ def write(cell: Cell, buffers: Sequence[Buffer], factor: float, dtypes: Sequence
     """Let a cell hold ``factor`` times the buffers; the cell must be held exclusively."""
     for into, buffer, dtype in zip(cell.buffers, buffers, dtypes, strict=True):
         if not isinstance(into, Phantom) and not isinstance(buffer, Phantom):
-            np.copyto(into, buffer if factor == 1.0 else scale(buffer, factor, dtype))
+            cell.fill(into, buffer if factor == 1.0 else scale(buffer, factor, dtype))
 
 
 def increase(cell: Cell, buffers: Sequence[Buffer], factor: float, dtypes: Sequence[str]) -> None:
