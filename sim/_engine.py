@@ -154,9 +154,9 @@ class Engine:
         return body
 
     def _close(self) -> None:
-        """End the strands that are left, so that their ``finally`` blocks run."""
+        """End the strands that are left, rank by rank, so that their ``finally`` blocks run."""
         self._closed = True
-        for strand in list(self._strands):
+        for strand in self._blocked():
             if strand.greenlet and not strand.greenlet.dead:
                 strand.greenlet.throw(greenlet.GreenletExit)
         self._strands.clear()
@@ -329,19 +329,52 @@ class Engine:
             come: As in :meth:`carry`.
             lost: As in :meth:`carry`.
         """
-        del lost
         if dest == source:
             come(at)
             return
-        state = self.ranks[source]
-        start = state.send_port if self._serial_send and state.send_port > at else at
-        state.send_port, arrival = self._transfer(source, dest, nbytes, start)
+        key = (source, dest, channel)
+        start, released, arrival = self._set_out(source, dest, nbytes, at)
+        if self._goes_astray(key, nbytes, start, released, arrival, lost):
+            return
         if self._serial_receive:
-            self._take_in((source, dest, channel), nbytes, start, arrival, come)
+            self._take_in(key, nbytes, start, arrival, self._if_there(key, nbytes, come, lost))
             return
         if self.trace is not None:
             self.trace.message(source, dest, nbytes, start, arrival, channel)
         come(arrival)
+
+    def _set_out(
+        self, source: int, dest: int, nbytes: int, at: float
+    ) -> tuple[float, float, float]:
+        """Return when a message leaves the port, is gone from it, and arrives."""
+        state = self.ranks[source]
+        start = state.send_port if self._serial_send and state.send_port > at else at
+        state.send_port, arrival = self._transfer(source, dest, nbytes, start)
+        return start, state.send_port, arrival
+
+    def _goes_astray(
+        self,
+        key: Key,
+        nbytes: int,
+        start: float,
+        released: float,
+        arrival: float,
+        lost: Callable[[str, float], None],
+    ) -> bool:
+        """Tell whether a message never arrives, and its sender that; where faults are, some do."""
+        del key, nbytes, start, released, arrival, lost
+        return False
+
+    def _if_there(
+        self,
+        key: Key,
+        nbytes: int,
+        come: Callable[[float], None],
+        lost: Callable[[str, float], None],
+    ) -> Callable[[float], None]:
+        """Return ``come``, or where ranks may be gone, ``lost`` if the receiver is."""
+        del key, nbytes, lost
+        return come
 
     def _for_mailbox(self, key: Key, parcel: Parcel) -> Callable[[float], None]:
         def come(arrival: float) -> None:

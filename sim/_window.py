@@ -339,6 +339,16 @@ class SimStore(Store):
         if self._holder is lost:
             self._engine.at(told, lambda: self._returned(lost, told))
 
+    def absent(self) -> dict[int, Missing]:
+        """Return what says so of each neighbour whose crash has been noticed by now."""
+        self.settle()
+        clock, me = self._comm._strand.clock, self._state.rank
+        return {
+            rank: Missing((part._state.rank, me, self._channel), *part.gone, peer=True)
+            for rank, part in self._peers.items()
+            if part.gone is not None and part.gone[1] <= clock
+        }
+
     # -- accounts ------------------------------------------------------------------------------
 
     def injected(self, old: Sequence[Buffer], new: Sequence[Buffer]) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import abc
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.sim._numbers import check_number
 
 Times = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -91,10 +93,9 @@ class PerRank(ComputeModel):
         factors: Sequence[float] | Mapping[int, float] | Times,
         base: ComputeModel | None = None,
     ) -> None:
-        pairs = factors.items() if isinstance(factors, Mapping) else enumerate(factors)
         self.factors = {
-            int(rank): _at_least_zero("PerRank", f"factors[{rank}]", factor)
-            for rank, factor in pairs
+            rank: _at_least_zero("PerRank", f"factors[{rank}]", factor)
+            for rank, factor in _by_rank(factors)
         }
         self._length = None if isinstance(factors, Mapping) else len(self.factors)
         self.base = base if base is not None else Constant(1.0)
@@ -183,6 +184,7 @@ class LogNormal(ComputeModel):
     """
 
     def __init__(self, median: float, sigma: float) -> None:
+        check_number("LogNormal", "median", median)
         if not 0.0 < median < math.inf:
             raise ArgumentError(f"LogNormal: median={median} must be finite and above 0 seconds")
         self.median = float(median)
@@ -213,6 +215,8 @@ class Pareto(ComputeModel):
     """
 
     def __init__(self, minimum: float, shape: float) -> None:
+        check_number("Pareto", "minimum", minimum)
+        check_number("Pareto", "shape", shape)
         if not 0.0 < minimum < math.inf:
             raise ArgumentError(f"Pareto: minimum={minimum} must be finite and above 0 seconds")
         if not 1.0 < shape < math.inf:
@@ -244,6 +248,7 @@ class FlopRate(ComputeModel):
     """
 
     def __init__(self, rate: float) -> None:
+        check_number("FlopRate", "rate", rate)
         if not 0.0 < rate < math.inf:
             raise ArgumentError(f"FlopRate: rate={rate} must be finite and above 0 per second")
         self.rate = float(rate)
@@ -256,10 +261,25 @@ class FlopRate(ComputeModel):
         """Return the operations times the seconds of one."""
         if flops is None:
             raise ArgumentError("FlopRate needs the work: with comm.computing(flops=...)")
+        if not np.all((np.asarray(flops) >= 0.0) & (np.asarray(flops) < math.inf)):
+            raise ArgumentError(f"computing: flops={flops!r} must be finite and at least 0")
         return drawn * flops
 
 
+def _by_rank(factors: Any) -> list[tuple[int, Any]]:
+    """Return the rank and the factor of each pair, or of each place of a sequence."""
+    try:
+        if not isinstance(factors, Mapping):
+            return list(enumerate(factors))
+        return [(operator.index(rank), factor) for rank, factor in factors.items()]
+    except TypeError:
+        raise ArgumentTypeError(
+            f"PerRank: factors is {factors!r}; give one factor per rank, or a dict of rank: factor"
+        ) from None
+
+
 def _at_least_zero(model: str, name: str, value: float) -> float:
+    check_number(model, name, value)
     if not 0.0 <= value < math.inf:
         raise ArgumentError(f"{model}: {name}={value} must be finite and at least 0")
     return float(value)
@@ -301,7 +321,18 @@ class ComputeTimes:
     def _draw(self, k: int) -> Times:
         assert self.model is not None
         stream = np.random.SeedSequence(self._seed, spawn_key=(_COMPUTE_STREAM, k))
-        return self.model.draw(np.random.default_rng(stream), self._size)
+        times = np.asarray(self.model.draw(np.random.default_rng(stream), self._size), np.float64)
+        if np.shape(times) != (self._size,):
+            raise ArgumentError(
+                f"{self.model!r} drew times of shape {np.shape(times)}; draw must return one for "
+                f"each of the {self._size} ranks"
+            )
+        if not (times.min() >= 0.0 and times.max() < math.inf):
+            raise ArgumentError(
+                f"{self.model!r} drew times from {times.min()} to {times.max()} s; each must be "
+                "finite and at least 0"
+            )
+        return times
 
 
 _COMPUTE_STREAM = 0x636F6D70

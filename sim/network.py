@@ -9,7 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.sim._numbers import check_number
 
 Parameter = float | np.ndarray[Any, np.dtype[np.float64]]
 
@@ -25,6 +26,7 @@ class Codec:
 
     Raises:
         ArgumentError: A speed is not above 0.
+        ArgumentTypeError: It is no number.
 
     Example:
         >>> AlphaBeta(bandwidth=1e8, codec=Codec(compress=2e9, decompress=4e9)).codec.compress
@@ -38,6 +40,7 @@ class Codec:
         """Check the speeds."""
         for name in ("compress", "decompress"):
             value = getattr(self, name)
+            check_number("Codec", name, value)
             if not value > 0.0:
                 raise ArgumentError(f"Codec: {name}={value} must be above 0 bytes per second")
 
@@ -216,6 +219,7 @@ class AlphaBeta(NetworkModel):
     Raises:
         ArgumentError: A negative or NaN latency, a bandwidth that is not positive, another
             ``port``.
+        ArgumentTypeError: One of them is no number.
 
     Example:
         >>> net = AlphaBeta(latency=1e-5, bandwidth=1e9)
@@ -249,7 +253,7 @@ class AlphaBeta(NetworkModel):
     def __repr__(self) -> str:
         return (
             f"AlphaBeta(latency={_shown(self.latency)}, bandwidth={_shown(self.bandwidth)}, "
-            f"port={self.port!r})"
+            f"port={self.port!r}{_told(self.codec)})"
         )
 
     @property
@@ -302,6 +306,7 @@ class LogGP(NetworkModel):
 
     Raises:
         ArgumentError: A parameter is negative, infinite or NaN.
+        ArgumentTypeError: It is no number.
 
     Example:
         >>> LogGP(L=1e-5, o=1e-6, g=0.0, G=1e-9).intake(1001)
@@ -325,13 +330,14 @@ class LogGP(NetworkModel):
     ) -> None:
         self.codec = codec or Codec()
         for name, value in (("L", L), ("o", o), ("g", g), ("G", G)):
+            check_number("LogGP", name, value)
             if not 0.0 <= value < math.inf:
                 raise ArgumentError(f"LogGP: {name}={value} must be finite and at least 0 seconds")
         self.L, self.o, self.g, self.G = float(L), float(o), float(g), float(G)
         self.send_overhead = self.receive_overhead = self.o
 
     def __repr__(self) -> str:
-        return f"LogGP(L={self.L}, o={self.o}, g={self.g}, G={self.G})"
+        return f"LogGP(L={self.L}, o={self.o}, g={self.g}, G={self.G}{_told(self.codec)})"
 
     @property
     def is_ideal(self) -> bool:
@@ -353,6 +359,7 @@ class _Scaled(NetworkModel):
     """A network whose messages stand for larger ones; see :meth:`NetworkModel.scaled`."""
 
     def __init__(self, network: NetworkModel, factor: float) -> None:
+        check_number("scaled", "factor", factor)
         if not 0.0 < factor < math.inf:
             raise ArgumentError(f"scaled: factor={factor} must be finite and above 0")
         self._network, self._factor = network, float(factor)
@@ -389,7 +396,12 @@ class _Scaled(NetworkModel):
 
 
 def _parameter(name: str, value: Any, *, zero: bool) -> Parameter:
-    array = np.asarray(value, dtype=np.float64)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"{name}={value!r} must be a number, or an array of numbers of shape (n, n)"
+        ) from None
     if array.ndim not in (0, 2):
         raise ArgumentError(
             f"{name} has shape {array.shape}; it must be a number or an array of shape (n, n)"
@@ -409,6 +421,10 @@ def _between(value: Parameter, source: Any, dest: Any) -> Any:
         return value
     entry = value[source, dest]
     return float(entry) if entry.ndim == 0 else entry
+
+
+def _told(codec: Codec) -> str:
+    return "" if codec == Codec() else f", codec={codec!r}"
 
 
 def _shown(value: Parameter) -> str:

@@ -7,9 +7,11 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, Protocol, Self, final
 
+import numpy as np
+
+from dectool.algorithms._checks import check_number
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.topology import Schedule, Topology
 
 
@@ -129,6 +131,7 @@ class Algorithm(abc.ABC):
             many: then ``solve`` takes ``steps``, and no ``duration``.
         resumable: Whether the state is all there is, so that a run can go on from it; not so
             where values wait in windows.
+        may_rest: Whether a step size of 0 is allowed, for averaging alone.
     """
 
     needs: ClassVar[Needs] = Needs()
@@ -139,11 +142,19 @@ class Algorithm(abc.ABC):
     asynchronous: ClassVar[bool] = False
     waits: ClassVar[bool] = True
     resumable: ClassVar[bool] = True
+    may_rest: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Check the step size."""
-        if hasattr(self, "lr") and not callable(self.lr):
-            _check_step_size(type(self).__name__, self.lr)
+        """Check the step size, and take numbers of NumPy as Python's."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            # A float64 of NumPy would make float64 of single precision, and JSON knows none.
+            if isinstance(value, np.generic):
+                object.__setattr__(self, field.name, value.item())
+        rate: Any = getattr(self, "lr", None)
+        at_rest = self.may_rest and rate is not False and rate == 0
+        if hasattr(self, "lr") and not callable(rate) and not at_rest:
+            check_number(self.name, "lr", rate, advice="or a function of the step")
 
     @classmethod
     def suggested(cls, problem: Curved, topology: Topology | Schedule) -> dict[str, Any]:
@@ -222,12 +233,3 @@ class Algorithm(abc.ABC):
         """Return the hyper-parameters by name; functions of the step by their ``repr``."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {name: repr(v) if callable(v) else v for name, v in values.items()}
-
-
-def _check_step_size(algorithm: str, rate: Any) -> None:
-    if isinstance(rate, bool) or not isinstance(rate, (int, float)):
-        raise ArgumentTypeError(
-            f"{algorithm}: lr is {rate!r}; give a number, or a function of the step"
-        )
-    if not 0.0 < rate < float("inf"):
-        raise ArgumentError(f"{algorithm}: lr={rate} must be finite and above 0")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -13,7 +11,7 @@ from dectool import compression
 from dectool.algorithms._algorithm import Algorithm
 from dectool.communicator import Communicator
 from dectool.compression import Compressor, Payload
-from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.errors import ArgumentTypeError
 from dectool.topology import Topology, complete
 
 Compression = Compressor | str | Callable[[int], Compressor]
@@ -116,43 +114,3 @@ def _plain(who: str, given: Any) -> Compressor:
             "algorithms.Moniqua for it, or another compressor"
         )
     return made
-
-
-def check_number(who: str, name: str, value: Any, most: float = math.inf) -> None:
-    """Refuse what is no number above 0 and at most ``most``.
-
-    Raises:
-        ArgumentTypeError: It is no number.
-        ArgumentError: It is out of range.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentTypeError(f"{who}: {name} is {value!r}; give a number, such as 0.1")
-    if not 0.0 < float(value) <= most or math.isinf(value):
-        bound = f"above 0 and at most {most:g}" if math.isfinite(most) else "finite and above 0"
-        raise ArgumentError(f"{who}: {name}={value} must be {bound}")
-
-
-def check_below_one(who: str, name: str, value: Any) -> None:
-    """Refuse what is no number from 0 to below 1.
-
-    Raises:
-        ArgumentTypeError: It is no number.
-        ArgumentError: It is out of range.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentTypeError(f"{who}: {name} is {value!r}; give a number, such as 0.9")
-    if not 0.0 <= float(value) < 1.0:
-        raise ArgumentError(f"{who}: {name}={value} must be at least 0 and below 1")
-
-
-def check_whole(who: str, name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number from ``least`` on.
-
-    Raises:
-        ArgumentTypeError: It is no whole number.
-        ArgumentError: It is too small.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ArgumentTypeError(f"{who}: {name} is {value!r}; give a whole number")
-    if int(value) < least:
-        raise ArgumentError(f"{who}: {name}={value} must be at least {least}")

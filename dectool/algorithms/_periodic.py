@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dectool.algorithms._algorithm import Algorithm, Gradient, State, StepSize
-from dectool.algorithms._compressed import check_whole
+from dectool.algorithms._checks import check_whole
 from dectool.communicator import Communicator
 from dectool.errors import ArgumentError
 

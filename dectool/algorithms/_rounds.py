@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from dectool.algorithms._algorithm import Algorithm
+from dectool.algorithms._checks import check_at_least, check_steps
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError
 from dectool.topology import Topology
 
 
@@ -47,22 +47,18 @@ def check_rounds(name: str, rounds: Any) -> None:
     Raises:
         ArgumentError: Names the algorithm, the value and the rule.
     """
-    if callable(rounds):
-        return
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
-        raise ArgumentError(f"{name}: rounds={rounds!r} must be an integer, at least 1")
+    if not callable(rounds):
+        check_steps(name, at_least=1, rounds=rounds)
 
 
 def check_condition(name: str, condition: Any) -> None:
     """Refuse what is no condition number.
 
     Raises:
+        ArgumentTypeError: It is no number.
         ArgumentError: Names the algorithm, the value and the rule.
     """
-    if not 1.0 <= condition < float("inf"):
-        raise ArgumentError(
-            f"{name}: condition={condition!r} must be finite and at least 1: L / mu, or more"
-        )
+    check_at_least(name, "condition", condition, 1.0, ": L / mu, or more")
 
 
 def _no_gradient(x: Any) -> Any:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Algorithm, Curved, Gradient, State
+from dectool.algorithms._checks import check_number
 from dectool.algorithms._graph_weights import degrees, laplacian, reweighed
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.topology import Schedule, Topology, as_schedule
 
 
@@ -62,11 +62,7 @@ class DecentralizedADMM(Algorithm):
     def __post_init__(self) -> None:
         """Check the penalty."""
         super().__post_init__()
-        c = self.penalty
-        if isinstance(c, bool) or not isinstance(c, (int, float)):
-            raise ArgumentTypeError(f"{self.name}: penalty is {c!r}; give a number above 0")
-        if not 0.0 < c < float("inf"):
-            raise ArgumentError(f"{self.name}: penalty={c} must be finite and above 0")
+        check_number(self.name, "penalty", self.penalty)
 
     @classmethod
     def suggested(cls, problem: Curved, topology: Topology | Schedule) -> dict[str, Any]:

@@ -23,6 +23,15 @@ class AllReduceGD(Algorithm):
     Args:
         lr: Step size α, or a function of the step.
         algorithm: How to all-reduce; see :meth:`dectool.Communicator.allreduce`.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.AllReduceGD(lr=0.3), q, topology=topology.ring(3),
+        ...                   steps=100)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
     """
 
     lr: StepSize

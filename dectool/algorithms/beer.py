@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
-from dectool.algorithms._compressed import (
-    CompressedAlgorithm,
-    Compression,
-    check_number,
-    pull,
-)
+from dectool.algorithms._checks import check_number
+from dectool.algorithms._compressed import CompressedAlgorithm, Compression, pull
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -11,12 +9,12 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Algorithm, Gradient, State, StepSize
-from dectool.algorithms._compressed import check_below_one, check_whole
+from dectool.algorithms._checks import check_below_one, check_number, check_whole
 from dectool.algorithms._edges import Edges
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 from dectool.compression._norms import norm
-from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.errors import ArgumentError
 
 Radius = float | Callable[[int], float] | None
 """A clipping radius, a function of the step number that gives one, or None: by the neighbours."""
@@ -35,7 +33,8 @@ class _Clipped(Algorithm):
         super().__post_init__()
         radius = getattr(self, "radius", None)
         if radius is not None and not callable(radius):
-            _check_radius(self.name, radius)
+            advice = "a function of the step, or None; infinity is plain gossip"
+            check_number(self.name, "radius", radius, finite=False, advice=advice)
         check_whole(self.name, "farthest", getattr(self, "farthest", 1), 0)
 
 
@@ -56,7 +55,7 @@ class ClippedGossip(_Clipped):
         radius: Clipping radius τ > 0, may be infinite; a function of the step; or None for one
             that each rank takes from its neighbours in each step.
         farthest: How many neighbours are clipped then: as many as may be Byzantine. A rank that
-            has no more neighbours clips none.
+            has no more neighbours takes the distance of the nearest.
 
     Example:
         >>> import numpy as np, dectool
@@ -109,6 +108,15 @@ class ClippedGossipSGD(_Clipped):
         farthest: How many neighbours are clipped if `radius` is None.
         beta: Momentum β, at least 0 and below 1.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> method = algorithms.ClippedGossipSGD(lr=0.02, radius=1.0, beta=0.9)
+        >>> h = dectool.solve(method, q, topology=topology.complete(3), steps=1000)
+        >>> h.last["gap"] < 1e-3
+        True
+
     References:
         L. He, S. P. Karimireddy & M. Jaggi, Byzantine-robust decentralized learning via
         ClippedGossip, arXiv:2202.01545.
@@ -156,9 +164,19 @@ class BRIDGE(Algorithm):
         screening: "median" (BRIDGE-M) or "trimmed_mean" (BRIDGE-T).
         trim: How many neighbours may be Byzantine, b; for the trimmed mean.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.BRIDGE(lr=0.02), q, topology=topology.complete(3),
+        ...                   steps=1000)
+        >>> h.last["gap"] < 1e-2
+        True
+
     References:
         C. Fang, Z. Yang & W. U. Bajwa, BRIDGE: Byzantine-resilient decentralized gradient descent,
-        IEEE T-SIPN 8, 2022.
+        IEEE T-SIPN 8, 2022. Its authors' code differs: it trims one's own value with the
+        others, and takes the gradient at the screened point.
     """
 
     lr: StepSize
@@ -243,12 +261,3 @@ def _radii(distance: Any, degrees: Any, farthest: int) -> Any:
             at = len(of_rank) - 1 - min(farthest, len(of_rank) - 1)
             radii.append(np.broadcast_to(nearest_first[at], of_rank.shape))
     return np.concatenate(radii) if radii else distance
-
-
-def _check_radius(who: str, radius: Any) -> None:
-    if isinstance(radius, bool) or not isinstance(radius, numbers.Real):
-        raise ArgumentTypeError(
-            f"{who}: radius is {radius!r}; give a number, a function of the step, or None"
-        )
-    if not float(radius) > 0.0 or math.isnan(radius):
-        raise ArgumentError(f"{who}: radius={radius} must be above 0; infinity is plain gossip")

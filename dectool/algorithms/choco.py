@@ -8,12 +8,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
-from dectool.algorithms._compressed import (
-    CompressedAlgorithm,
-    Compression,
-    check_number,
-    pull,
-)
+from dectool.algorithms._checks import check_number
+from dectool.algorithms._compressed import CompressedAlgorithm, Compression, pull
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 from dectool.errors import ArgumentError
@@ -120,13 +116,7 @@ class CHOCO(_Choco):
     compressor: Compression = "topk:0.1"
 
     exact: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Check the parameters; a step size of 0 is allowed."""
-        if self.lr != 0 or self.lr is False:
-            super().__post_init__()
-            return
-        object.__setattr__(self, "compressor", CHOCOGossip(self.gamma, self.compressor).compressor)
+    may_rest: ClassVar[bool] = True
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend, then gossip."""

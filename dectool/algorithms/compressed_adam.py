@@ -8,13 +8,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
-from dectool.algorithms._compressed import (
-    CompressedAlgorithm,
-    Compression,
-    check_below_one,
-    check_number,
-    check_whole,
-)
+from dectool.algorithms._checks import check_below_one, check_number, check_whole
+from dectool.algorithms._compressed import CompressedAlgorithm, Compression
 from dectool.algorithms._needs import Needs
 from dectool.algorithms._two_phases import first_errors, mean_with_feedback
 from dectool.algorithms.compressed_gradients import byte_mean
@@ -67,6 +62,15 @@ class OneBitAdam(_Adam):
         beta2: β₂.
         epsilon: ε; after the warm-up too, where the paper has none.
         compressor: C of fixed size, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> method = algorithms.OneBitAdam(lr=0.01, warmup=50)
+        >>> h = dectool.solve(method, q, topology=topology.ring(3), steps=500)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         H. Tang et al., 1-bit Adam: Communication efficient large-scale training with Adam's
@@ -132,6 +136,15 @@ class QAdam(_Adam):
         epsilon: ε.
         compressor: The 8-bit compressor, or its name.
         hierarchical: Whether only one rank of each node compresses; see :class:`ByteGrad`.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.QAdam(lr=0.01, warmup=50), q, topology=topology.ring(3),
+        ...                   steps=500)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         S. Gan et al., BAGUA: Scaling up distributed learning with system relaxations, PVLDB

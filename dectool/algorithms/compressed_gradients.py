@@ -8,12 +8,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
-from dectool.algorithms._compressed import (
-    CompressedAlgorithm,
-    Compression,
-    check_below_one,
-    mean_over_ranks,
-)
+from dectool.algorithms._checks import check_below_one
+from dectool.algorithms._compressed import CompressedAlgorithm, Compression, mean_over_ranks
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 
@@ -32,6 +28,14 @@ class QSGD(CompressedAlgorithm):
     Args:
         lr: Step size α, or a function of the step.
         compressor: C, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.QSGD(lr=0.05), q, topology=topology.ring(3), steps=500)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         D. Alistarh, D. Grubic, J. Li, R. Tomioka & M. Vojnovic, QSGD, NeurIPS 2017, Algorithm 1.
@@ -68,6 +72,14 @@ class EFSGD(CompressedAlgorithm):
     Args:
         lr: Step size α, or a function of the step.
         compressor: C, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.EFSGD(lr=0.05), q, topology=topology.ring(3), steps=500)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         S. P. Karimireddy, Q. Rebjock, S. Stich & M. Jaggi, Error feedback fixes SignSGD, ICML 2019,
@@ -109,6 +121,15 @@ class EF21(CompressedAlgorithm):
     Args:
         lr: Step size α, or a function of the step.
         compressor: C, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> method = algorithms.EF21(lr=0.2, compressor="topk:1")
+        >>> h = dectool.solve(method, q, topology=topology.ring(3), steps=200)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
 
     References:
         P. Richtárik, I. Sokolov & I. Fatkhullin, EF21: A new, simpler, theoretically better, and
@@ -152,6 +173,15 @@ class DGC(CompressedAlgorithm):
         lr: Step size α, or a function of the step.
         momentum: m, from 0 to below 1.
         compressor: C, which keeps some of the numbers, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> method = algorithms.DGC(lr=0.05, compressor="topk:1")
+        >>> h = dectool.solve(method, q, topology=topology.ring(3), steps=500)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         Y. Lin, S. Han, H. Mao, Y. Wang & W. Dally, Deep gradient compression, ICLR 2018,
@@ -206,6 +236,14 @@ class ByteGrad(CompressedAlgorithm):
         lr: Step size α, or a function of the step.
         compressor: C, or its name.
         hierarchical: Whether only one rank of each node compresses, as in BAGUA.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.ByteGrad(lr=0.1), q, topology=topology.ring(3), steps=300)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         S. Gan et al., BAGUA: Scaling up distributed learning with system relaxations, PVLDB

@@ -32,6 +32,14 @@ class DCD(CompressedAlgorithm):
         lr: Step size α, or a function of the step.
         compressor: C, or its name.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.DCD(lr=0.05), q, topology=topology.path(3), steps=500)
+        >>> h.last["gap"] < 1e-3
+        True
+
     References:
         H. Tang, S. Gan, C. Zhang, T. Zhang & J. Liu, Communication compression for decentralized
         training, NeurIPS 2018, Algorithm 1.
@@ -73,6 +81,14 @@ class ECD(CompressedAlgorithm):
     Args:
         lr: Step size α, or a function of the step.
         compressor: C, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.ECD(lr=0.05), q, topology=topology.path(3), steps=500)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         H. Tang, S. Gan, C. Zhang, T. Zhang & J. Liu, Communication compression for decentralized
@@ -120,6 +136,15 @@ class LowPrecisionDecentralized(CompressedAlgorithm):
     Args:
         lr: Step size α, or a function of the step.
         compressor: C, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> method = algorithms.LowPrecisionDecentralized(lr=0.05)
+        >>> h = dectool.solve(method, q, topology=topology.path(3), steps=500)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         S. Gan et al., BAGUA: Scaling up distributed learning with system relaxations, PVLDB

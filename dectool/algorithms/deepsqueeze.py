@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
-from dectool.algorithms._compressed import CompressedAlgorithm, Compression, check_number
+from dectool.algorithms._checks import check_number
+from dectool.algorithms._compressed import CompressedAlgorithm, Compression
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 
@@ -30,6 +31,15 @@ class DeepSqueeze(CompressedAlgorithm):
         lr: Step size α, or a function of the step.
         eta: Averaging rate η, in (0, 1].
         compressor: C, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.DeepSqueeze(lr=0.05), q, topology=topology.path(3),
+        ...                   steps=500)
+        >>> h.last["gap"] < 1e-2
+        True
 
     References:
         H. Tang, X. Lian, S. Qiu, L. Yuan, C. Zhang, T. Zhang & J. Liu, DeepSqueeze:

@@ -10,9 +10,23 @@ from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 
 
+@dataclass(frozen=True)
+class _Diffusion(Algorithm):
+    """One average and one gradient step, with nothing to remember."""
+
+    lr: StepSize
+
+    needs: ClassVar[Needs] = Needs("doubly stochastic")
+    exact: ClassVar[bool] = False
+
+    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
+        """Start at ``x``."""
+        return State(x=x)
+
+
 @final
 @dataclass(frozen=True)
-class DGD(Algorithm):
+class DGD(_Diffusion):
     r"""Decentralized gradient descent, also called adapt-while-communicate.
 
     .. math:: x^{k+1} = W x^k - \alpha \nabla f(x^k)
@@ -24,19 +38,18 @@ class DGD(Algorithm):
     Args:
         lr: Step size α, or a function of the step.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.DGD(lr=0.05), q, topology=topology.path(3), steps=500)
+        >>> h.last["gap"] < 1e-3
+        True
+
     References:
         A. Nedić & A. Ozdaglar, IEEE TAC 54(1), 2009; K. Yuan, Q. Ling & W. Yin, SIAM J. Optim.
         26(3), 2016.
     """
-
-    lr: StepSize
-
-    needs: ClassVar[Needs] = Needs("doubly stochastic")
-    exact: ClassVar[bool] = False
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x``."""
-        return State(x=x)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Average and descend at once."""
@@ -47,7 +60,7 @@ class DGD(Algorithm):
 
 @final
 @dataclass(frozen=True)
-class ATC(Algorithm):
+class ATC(_Diffusion):
     r"""Diffusion, adapt then combine.
 
     .. math:: x^{k+1} = W (x^k - \alpha \nabla f(x^k))
@@ -62,21 +75,20 @@ class ATC(Algorithm):
     Args:
         lr: Step size α, or a function of the step.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.ATC(lr=0.05), q, topology=topology.path(3), steps=500)
+        >>> h.last["gap"] < 1e-3
+        True
+
     References:
         A. H. Sayed, Foundations and Trends in Machine Learning 7(4-5), 2014; with stochastic
         gradients: X. Lian et al., Can decentralized algorithms outperform centralized algorithms?,
         NeurIPS 2017 (which is :class:`DGD`); on random matchings: J. Wang, A. K. Sahu, Z. Yang,
         G. Joshi & S. Kar, MATCHA, arXiv:1905.09435, 2019.
     """
-
-    lr: StepSize
-
-    needs: ClassVar[Needs] = Needs("doubly stochastic")
-    exact: ClassVar[bool] = False
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x``."""
-        return State(x=x)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend, then average."""
@@ -85,7 +97,7 @@ class ATC(Algorithm):
 
 @final
 @dataclass(frozen=True)
-class CTA(Algorithm):
+class CTA(_Diffusion):
     r"""Diffusion, combine then adapt.
 
     .. math:: \phi^k = W x^k, \qquad x^{k+1} = \phi^k - \alpha \nabla f(\phi^k)
@@ -96,18 +108,17 @@ class CTA(Algorithm):
     Args:
         lr: Step size α, or a function of the step.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.CTA(lr=0.05), q, topology=topology.path(3), steps=500)
+        >>> h.last["gap"] < 1e-3
+        True
+
     References:
         A. H. Sayed, Foundations and Trends in Machine Learning 7(4-5), 2014.
     """
-
-    lr: StepSize
-
-    needs: ClassVar[Needs] = Needs("doubly stochastic")
-    exact: ClassVar[bool] = False
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x``."""
-        return State(x=x)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Average, then descend."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from dectool.algorithms._algorithm import Algorithm, Curved, Gradient, State, StepSize
+from dectool.algorithms._checks import check_number
 from dectool.algorithms._graph_weights import degrees, laplacian
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError
 from dectool.topology import Schedule, Topology
 
 
@@ -34,6 +34,7 @@ class DLM(Algorithm):
 
     Raises:
         ArgumentError: The penalty is not finite and above 0.
+        ArgumentTypeError: The penalty is no number.
 
     Example:
         >>> import dectool
@@ -56,8 +57,7 @@ class DLM(Algorithm):
     def __post_init__(self) -> None:
         """Check the parameters."""
         super().__post_init__()
-        if not 0.0 < self.penalty < float("inf"):
-            raise ArgumentError(f"{self.name}: penalty={self.penalty} must be finite and above 0")
+        check_number(self.name, "penalty", self.penalty)
 
     @classmethod
     def suggested(cls, problem: Curved, topology: Topology | Schedule) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
 from dectool.algorithms._algorithm import Algorithm, Curved, Gradient, State, StepSize
+from dectool.algorithms._checks import check_below_one
 from dectool.algorithms._needs import Needs
 from dectool.algorithms._rounds import chebyshev_spectrum, check_rounds, gossiped
 from dectool.algorithms.gossip import ChebyshevGossip
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
+from dectool.errors import ArgumentError, TopologyError
 from dectool.topology import Schedule, Topology, as_schedule
 
 DUAL = Needs("symmetric doubly stochastic", time_varying=False)
@@ -32,7 +33,7 @@ class _DualAscent(Algorithm):
     def __post_init__(self) -> None:
         """Check the parameters."""
         super().__post_init__()
-        _check_momentum(self.name, self.momentum)
+        check_below_one(self.name, "momentum", self.momentum)
 
     @abstractmethod
     def _disagreement(self, comm: Communicator, x: Any) -> Any:
@@ -184,12 +185,3 @@ def _accelerated(name: str, problem: Curved, smallest: float, largest: float) ->
         )
     root = math.sqrt(kappa * largest / smallest)
     return {"lr": mu / largest, "momentum": (root - 1.0) / (root + 1.0)}
-
-
-def _check_momentum(name: str, momentum: Any) -> None:
-    if isinstance(momentum, bool) or not isinstance(momentum, (int, float)):
-        raise ArgumentTypeError(
-            f"{name}: momentum is {momentum!r}; give a number of at least 0, below 1"
-        )
-    if not 0.0 <= momentum < 1.0:
-        raise ArgumentError(f"{name}: momentum={momentum} must be at least 0 and below 1")

@@ -25,6 +25,15 @@ class ExactDiffusion(Algorithm):
     Args:
         lr: Step size α.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.ExactDiffusion(lr=0.3), q, topology=topology.path(3),
+        ...                   steps=200)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
+
     References:
         K. Yuan, B. Ying, X. Zhao & A. H. Sayed, IEEE TSP 67(3), 2019.
     """
@@ -61,6 +70,14 @@ class NIDS(Algorithm):
 
     Args:
         lr: Step size α.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.NIDS(lr=0.3), q, topology=topology.path(3), steps=200)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
 
     References:
         Z. Li, W. Shi & M. Yan, IEEE TSP 67(17), 2019.
@@ -100,6 +117,14 @@ class D2(Algorithm):
 
     Args:
         lr: Step size α.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.D2(lr=0.3), q, topology=topology.path(3).lazy(), steps=200)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
 
     References:
         H. Tang, X. Lian, M. Yan, C. Zhang & J. Liu, ICML 2018.

@@ -7,16 +7,27 @@ from typing import Any, ClassVar, final
 
 from dectool.algorithms._algorithm import Algorithm, Gradient, State, StepSize
 from dectool.algorithms._needs import Needs
+from dectool.algorithms._push import push
 from dectool.communicator import Communicator
 
 
-def _start(x: Any) -> State:
-    return State(x=x, s=x, w=0.0 * x[..., :1] + 1.0)
+@dataclass(frozen=True)
+class _GradientPush(Algorithm):
+    """Descent along the gradient at the ratio of push-sum."""
+
+    lr: StepSize
+
+    needs: ClassVar[Needs] = Needs("column stochastic")
+    exact: ClassVar[bool] = False
+
+    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
+        """Start with the value ``x`` and the weight 1."""
+        return State(x=x, s=x, w=0.0 * x[..., :1] + 1.0)
 
 
 @final
 @dataclass(frozen=True)
-class SubgradientPush(Algorithm):
+class SubgradientPush(_GradientPush):
     r"""Subgradient-push: push-sum, then descent from the ratio.
 
     .. math:: z^{k+1} = C s^k, \qquad w^{k+1} = C w^k, \qquad x^{k+1} = z^{k+1} / w^{k+1}, \qquad
@@ -47,25 +58,16 @@ class SubgradientPush(Algorithm):
         TAC 60(3), 2015.
     """
 
-    lr: StepSize
-
-    needs: ClassVar[Needs] = Needs("column stochastic")
-    exact: ClassVar[bool] = False
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start with the value ``x`` and the weight 1."""
-        return _start(x)
-
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Push both, divide, and descend."""
-        z, w = comm.neighbor_allreduce((s.s, s.w))
+        z, w = push(comm, (s.s, s.w))
         x = z / w
         return State(x=x, s=z - self.lr * grad(x), w=w)
 
 
 @final
 @dataclass(frozen=True)
-class SGP(Algorithm):
+class SGP(_GradientPush):
     r"""Stochastic gradient push: descent from the ratio, then push-sum.
 
     .. math:: s^{k+1} = C (s^k - \alpha \nabla f(x^k)), \qquad w^{k+1} = C w^k, \qquad
@@ -92,16 +94,7 @@ class SGP(Algorithm):
         learning, ICML 2019, Algorithm 1.
     """
 
-    lr: StepSize
-
-    needs: ClassVar[Needs] = Needs("column stochastic")
-    exact: ClassVar[bool] = False
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start with the value ``x`` and the weight 1."""
-        return _start(x)
-
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend, push both, and divide."""
-        Cs, w = comm.neighbor_allreduce((s.s - self.lr * grad(s.x), s.w))
+        Cs, w = push(comm, (s.s - self.lr * grad(s.x), s.w))
         return State(x=Cs / w, s=Cs, w=w)

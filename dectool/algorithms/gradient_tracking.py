@@ -10,14 +10,23 @@ from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 
 
-def _start(x: Any, grad: Gradient) -> State:
-    g = grad(x)
-    return State(x=x, y=g, g=g)
+@dataclass(frozen=True)
+class _Tracking(Algorithm):
+    """Descent along y, which begins as the gradient."""
+
+    lr: StepSize
+
+    needs: ClassVar[Needs] = Needs("doubly stochastic")
+
+    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
+        """Start at ``x`` and track from its gradient."""
+        g = grad(x)
+        return State(x=x, y=g, g=g)
 
 
 @final
 @dataclass(frozen=True)
-class DIGing(Algorithm):
+class DIGing(_Tracking):
     r"""DIGing: gradient tracking without adapt-then-combine.
 
     .. math:: x^{k+1} = W x^k - \alpha y^k, \qquad
@@ -30,17 +39,17 @@ class DIGing(Algorithm):
     Args:
         lr: Step size α.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.DIGing(lr=0.1), q, topology=topology.path(3), steps=400)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
+
     References:
         A. Nedić, A. Olshevsky & W. Shi, SIAM J. Optim. 27(4), 2017.
     """
-
-    lr: StepSize
-
-    needs: ClassVar[Needs] = Needs("doubly stochastic")
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x`` and track from its gradient."""
-        return _start(x, grad)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Average both, descend along y, and track."""
@@ -52,8 +61,8 @@ class DIGing(Algorithm):
 
 @final
 @dataclass(frozen=True)
-class SemiATCGradientTracking(Algorithm):
-    r"""Gradient tracking, adapt-then-combine in x only.
+class SemiATCGradientTracking(_Tracking):
+    r"""Gradient tracking, adapt-then-combine in x only (NEXT).
 
     .. math:: x^{k+1} = W (x^k - \alpha y^k), \qquad
        y^{k+1} = W y^k + \nabla f(x^{k+1}) - \nabla f(x^k), \qquad y^0 = \nabla f(x^0)
@@ -63,17 +72,18 @@ class SemiATCGradientTracking(Algorithm):
     Args:
         lr: Step size α.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> method = algorithms.SemiATCGradientTracking(lr=0.1)
+        >>> h = dectool.solve(method, q, topology=topology.path(3), steps=400)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
+
     References:
         P. Di Lorenzo & G. Scutari, IEEE T-SIPN 2(2), 2016.
     """
-
-    lr: StepSize
-
-    needs: ClassVar[Needs] = Needs("doubly stochastic")
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x`` and track from its gradient."""
-        return _start(x, grad)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend along y, average both, and track."""
@@ -84,8 +94,8 @@ class SemiATCGradientTracking(Algorithm):
 
 @final
 @dataclass(frozen=True)
-class ATCGradientTracking(Algorithm):
-    r"""Gradient tracking, adapt-then-combine form (Aug-DGM, NEXT).
+class ATCGradientTracking(_Tracking):
+    r"""Gradient tracking, adapt-then-combine form (Aug-DGM).
 
     .. math:: x^{k+1} = W (x^k - \alpha y^k), \qquad
        y^{k+1} = W (y^k + \nabla f(x^{k+1}) - \nabla f(x^k)), \qquad y^0 = \nabla f(x^0)
@@ -95,17 +105,18 @@ class ATCGradientTracking(Algorithm):
     Args:
         lr: Step size α.
 
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> h = dectool.solve(algorithms.ATCGradientTracking(lr=0.1), q, topology=topology.path(3),
+        ...                   steps=400)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
+
     References:
         J. Xu, S. Zhu, Y. C. Soh & L. Xie, CDC 2015.
     """
-
-    lr: StepSize
-
-    needs: ClassVar[Needs] = Needs("doubly stochastic")
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x`` and track from its gradient."""
-        return _start(x, grad)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend along y and average; then track and average."""

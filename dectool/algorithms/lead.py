@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
-from dectool.algorithms._compressed import (
-    CompressedAlgorithm,
-    Compression,
-    check_number,
-    pull,
-)
+from dectool.algorithms._checks import check_number
+from dectool.algorithms._compressed import CompressedAlgorithm, Compression, pull
 from dectool.algorithms._needs import Needs
 from dectool.communicator import Communicator
 
@@ -119,6 +115,15 @@ class CEDAS(_Lead):
         gamma: Step size γ of the dual variable.
         rate: Rate a of the replica, in (0, 1].
         compressor: Q, or its name.
+
+    Example:
+        >>> import dectool
+        >>> from dectool import algorithms, problems, topology
+        >>> q = problems.Quadratic(h=[[1.0], [2.0], [3.0]], b=[[0.0], [1.0], [2.0]])
+        >>> method = algorithms.CEDAS(lr=0.2, compressor="qsgd:2")
+        >>> h = dectool.solve(method, q, topology=topology.ring(3), steps=400)
+        >>> round(float(h.x[0, 0]), 9)
+        0.5
 
     References:
         K. Huang & S. Pu, CEDAS: A compressed decentralized stochastic gradient method with

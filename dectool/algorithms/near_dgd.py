@@ -16,9 +16,29 @@ Rounds = int | Callable[[int], int]
 """Rounds of gossip: a number, or a function of the step number k = 0, 1, ..."""
 
 
+@dataclass(frozen=True)
+class _SeveralRounds(Algorithm):
+    """Descent with rounds of gossip for each gradient."""
+
+    lr: StepSize
+    rounds: Rounds = 2
+
+    needs: ClassVar[Needs] = Needs("doubly stochastic")
+    exact: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        super().__post_init__()
+        check_rounds(self.name, self.rounds)
+
+    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
+        """Start at ``x``."""
+        return State(x=x)
+
+
 @final
 @dataclass(frozen=True)
-class NEARDGD(Algorithm):
+class NEARDGD(_SeveralRounds):
     r"""Nested exact alternating recursion: a gradient step, then t rounds of gossip.
 
     .. math:: x^{k+1} = W^{t_k} (x^k - \alpha \nabla f(x^k))
@@ -49,21 +69,6 @@ class NEARDGD(Algorithm):
         computation in distributed optimization, IEEE TAC 64(8), 2019.
     """
 
-    lr: StepSize
-    rounds: Rounds = 2
-
-    needs: ClassVar[Needs] = Needs("doubly stochastic")
-    exact: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        super().__post_init__()
-        check_rounds(self.name, self.rounds)
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x``."""
-        return State(x=x)
-
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend, then average some times."""
         return State(x=gossiped(comm, s.x - self.lr * grad(s.x), Gossip(), self.rounds))
@@ -71,7 +76,7 @@ class NEARDGD(Algorithm):
 
 @final
 @dataclass(frozen=True)
-class DGDt(Algorithm):
+class DGDt(_SeveralRounds):
     r"""Decentralized gradient descent with t rounds of gossip for each gradient.
 
     .. math:: x^{k+1} = W^{t_k} x^k - \alpha \nabla f(x^k)
@@ -96,21 +101,6 @@ class DGDt(Algorithm):
         A. S. Berahas, R. Bollapragada, N. S. Keskar & E. Wei, Balancing communication and
         computation in distributed optimization, IEEE TAC 64(8), 2019.
     """
-
-    lr: StepSize
-    rounds: Rounds = 2
-
-    needs: ClassVar[Needs] = Needs("doubly stochastic")
-    exact: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        super().__post_init__()
-        check_rounds(self.name, self.rounds)
-
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x``."""
-        return State(x=x)
 
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Average some times, and descend from where the rank was."""

@@ -59,11 +59,11 @@ class PowerGossip(Algorithm):
         "symmetric doubly stochastic", contracts=True, time_varying=False
     )
     exact: ClassVar[bool] = False
+    may_rest: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        if self.lr != 0 or self.lr is False:
-            super().__post_init__()
+        super().__post_init__()
         LowRank(self.rank, self.shape)
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:

@@ -8,18 +8,26 @@ from typing import Any, ClassVar, final
 from dectool.algorithms._algorithm import Algorithm, Curved, Gradient, State, StepSize
 from dectool.algorithms._graph_weights import tracking_step
 from dectool.algorithms._needs import Needs
+from dectool.algorithms._push import push
 from dectool.communicator import Communicator
 from dectool.topology import Schedule, Topology
 
 
-def _start(x: Any, grad: Gradient) -> State:
-    g = grad(x)
-    return State(x=x, u=x, v=0.0 * x[..., :1] + 1.0, y=g, g=g)
+@dataclass(frozen=True)
+class _PushTracking(Algorithm):
+    """Gradient tracking whose models are the ratios of push-sum."""
+
+    lr: StepSize
+
+    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
+        """Start at ``x`` with the weight 1, and track from its gradient."""
+        g = grad(x)
+        return State(x=x, u=x, v=0.0 * x[..., :1] + 1.0, y=g, g=g)
 
 
 @final
 @dataclass(frozen=True)
-class PushDIGing(Algorithm):
+class PushDIGing(_PushTracking):
     r"""Push-DIGing: gradient tracking whose models are ratios, as in push-sum.
 
     .. math:: u^{k+1} = C (u^k - \alpha y^k), \qquad v^{k+1} = C v^k, \qquad
@@ -48,8 +56,6 @@ class PushDIGing(Algorithm):
         optimization over time-varying graphs, SIAM J. Optim. 27(4), 2017.
     """
 
-    lr: StepSize
-
     needs: ClassVar[Needs] = Needs("column stochastic")
 
     @classmethod
@@ -57,13 +63,9 @@ class PushDIGing(Algorithm):
         """Return a step size that is small enough for the graph."""
         return {"lr": tracking_step(problem, topology, 0.25)}
 
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x`` with the weight 1, and track from its gradient."""
-        return _start(x, grad)
-
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend along y, push all three, divide, and track."""
-        u, v, Cy = comm.neighbor_allreduce((s.u - self.lr * s.y, s.v, s.y))
+        u, v, Cy = push(comm, (s.u - self.lr * s.y, s.v, s.y))
         x = u / v
         g = grad(x)
         return State(x=x, u=u, v=v, y=Cy + g - s.g, g=g)
@@ -71,7 +73,7 @@ class PushDIGing(Algorithm):
 
 @final
 @dataclass(frozen=True)
-class ADDOPT(Algorithm):
+class ADDOPT(_PushTracking):
     r"""ADD-OPT: accelerated distributed directed optimization.
 
     .. math:: u^{k+1} = C u^k - \alpha y^k, \qquad v^{k+1} = C v^k, \qquad
@@ -99,8 +101,6 @@ class ADDOPT(Algorithm):
         TAC 63(5), 2018.
     """
 
-    lr: StepSize
-
     needs: ClassVar[Needs] = Needs("column stochastic", time_varying=False)
 
     @classmethod
@@ -108,13 +108,9 @@ class ADDOPT(Algorithm):
         """Return a step size that is small enough for the graph."""
         return {"lr": tracking_step(problem, topology, 0.1)}
 
-    def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
-        """Start at ``x`` with the weight 1, and track from its gradient."""
-        return _start(x, grad)
-
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Push all three, descend along y, divide, and track."""
-        Cu, v, Cy = comm.neighbor_allreduce((s.u, s.v, s.y))
+        Cu, v, Cy = push(comm, (s.u, s.v, s.y))
         u = Cu - self.lr * s.y
         x = u / v
         g = grad(x)

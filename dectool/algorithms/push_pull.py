@@ -12,6 +12,7 @@ import networkx as nx
 from dectool.algorithms._algorithm import Algorithm, Curved, Gradient, State, StepSize
 from dectool.algorithms._graph_weights import column_stochastic, row_stochastic, tracking_step
 from dectool.algorithms._needs import Needs
+from dectool.algorithms._push import ipush, push
 from dectool.communicator import Communicator
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology import Schedule, Topology
@@ -183,7 +184,7 @@ class AB(TwoMatrices):
         """Pull models and push what tracks, descend, and track."""
         R, C = self._matrices(comm)
         Rx = comm.ineighbor_allreduce(s.x, R)
-        Cy = comm.ineighbor_allreduce(s.y, C)
+        Cy = ipush(comm, s.y, C)
         x = Rx.wait() - self.lr * s.y
         g = grad(x)
         return State(x=x, y=Cy.wait() + g - s.g, g=g)
@@ -229,7 +230,7 @@ class PushPull(TwoMatrices):
     def step(self, comm: Communicator, s: State, grad: Gradient) -> State:
         """Descend and pull, push what tracks, and track."""
         R, C = self._matrices(comm)
-        Cy = comm.ineighbor_allreduce(s.y, C)
+        Cy = ipush(comm, s.y, C)
         x = comm.neighbor_allreduce(s.x - self.lr * s.y, R)
         g = grad(x)
         return State(x=x, y=Cy.wait() + g - s.g, g=g)
@@ -274,7 +275,7 @@ class ATCPushPull(TwoMatrices):
         R, C = self._matrices(comm)
         x = comm.neighbor_allreduce(s.x - self.lr * s.y, R)
         g = grad(x)
-        return State(x=x, y=comm.neighbor_allreduce(s.y + g - s.g, C), g=g)
+        return State(x=x, y=push(comm, s.y + g - s.g, C), g=g)
 
 
 @lru_cache(maxsize=64)

@@ -29,7 +29,9 @@ class RobustPushSum(Algorithm):
     and likewise for the weights w, with :math:`w^0 = 1` and :math:`x = s / w`. The mass
     :math:`\sum_i s_i + \sum_{ji} C_{ji} (\sigma_i - \rho_{ji})` is kept, whatever is lost, so x
     tends to the average of the first values. Without losses the iterates are those of
-    :class:`PushSum`, to rounding. One message of d + 1 numbers per out-neighbour and step.
+    :class:`PushSum`, to rounding. The share of a rank that is not there waits for it, so where one
+    never comes back, the weights of its in-neighbours tend to 0. One message of d + 1 numbers per
+    out-neighbour and step.
 
     Example:
         >>> import numpy as np, dectool

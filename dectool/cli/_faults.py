@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from dectool import sim
 from dectool.cli._specs import Form, made, real, whole, yes_or_no
+from dectool.errors import ArgumentError
+from dectool.run import DETECTION
 from dectool.sim import Fault
 
 
@@ -20,6 +22,26 @@ def faults(texts: Sequence[str] | None) -> list[Fault]:
         [Crash(rank=3, at=1.5, restart_after=None), LateJoin(rank=4, at=2.0)]
     """
     return [made("fault", text, FAULTS) for text in texts or ()]
+
+
+def check_detection(detection: float, texts: Sequence[str] | None) -> None:
+    """Refuse a time after which losses are noticed where nothing is lost.
+
+    Args:
+        detection: Seconds, as ``run`` takes them.
+        texts: The faults.
+
+    Raises:
+        ArgumentError: It was chosen, and there is no fault.
+
+    Example:
+        >>> check_detection(0.5, ["message_loss:0.1"])
+    """
+    if not texts and detection != DETECTION:
+        raise ArgumentError(
+            f"--detection {detection:g} would change nothing, since nothing is lost without "
+            "--fault, such as --fault message_loss:0.1"
+        )
 
 
 _ENDS = {"source": whole, "dest": whole}

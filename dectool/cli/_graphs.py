@@ -23,13 +23,18 @@ def topology(text: str, n: int | None, *, weights: str | None = None, default: i
         default: Number of ranks where neither ``n`` nor the text says one.
 
     Raises:
-        ArgumentError: The text is no topology, or does not fit ``n``.
+        ArgumentError: The text is no topology, does not fit ``n``, or has weights of its own.
         TopologyError: There is no such topology of that size.
 
     Example:
         >>> topology("torus:2x4", None), topology("star", 8).name
         (<Topology: 2 x 4 torus, 12 edges, metropolis_hastings, doubly stochastic>, 'star of 8')
     """
+    if weights is not None and _has_own_weights(text):
+        raise ArgumentError(
+            f"topology {text!r} has weights of its own, so weights={weights!r} would change "
+            "nothing; leave them out"
+        )
     context = {"n": default if n is None else n, "weights": weights}
     graph: Graph = made("topology", text, TOPOLOGIES, context)
     if n is not None and graph.size != n:
@@ -47,8 +52,14 @@ def takes_weights(text: str) -> bool:
         (True, False, False)
     """
     name, _, rest = text.partition(":")
-    form = TOPOLOGIES.get(plain(name))
-    return form is not None and "weights" in form.context and "weights=" not in rest
+    known = plain(name) in TOPOLOGIES
+    return known and not _has_own_weights(text) and "weights=" not in rest
+
+
+def _has_own_weights(text: str) -> bool:
+    """Return whether nobody chooses the weights of a topology."""
+    form = TOPOLOGIES.get(plain(text.partition(":")[0]))
+    return form is not None and "weights" not in form.context
 
 
 def _sides(text: str) -> tuple[int, int]:
@@ -98,18 +109,16 @@ def _dimension(n: int) -> Graph:
     return graphs.one_peer_hypercube(dimension)
 
 
-def _on_graph(
-    make: Callable[..., Graph], *, copies: bool = False, base_weights: bool = True
-) -> Callable[..., Graph]:
+def _on_graph(make: Callable[..., Graph], *, copies: bool = False) -> Callable[..., Graph]:
     """Return what makes a topology from one whose text is the parameter ``graph``."""
 
-    def build(n: int, weights: str | None, graph: str, **own: Any) -> Graph:
+    def build(n: int, graph: str, **own: Any) -> Graph:
         size = n // max(1, own["copies"]) if copies else n
-        base = topology(graph, None, weights=weights if base_weights else None, default=size)
+        base = topology(graph, None, default=size)
         if not isinstance(base, graphs.Topology):
             raise ArgumentError(f"it needs a fixed graph, but {graph} changes")
-        if not base_weights and weights is not None:
-            own["weights"] = weights
+        if own.get("weights", "") is None:
+            del own["weights"]
         return make(base, **own)
 
     return build
@@ -144,6 +153,14 @@ def _first(make: Callable[..., Graph], name: str) -> Callable[..., Graph]:
 def _graph(make: Callable[..., Graph], example: str, *required: str, **parameters: Convert) -> Form:
     read: dict[str, Convert] = {**parameters, "weights": str}
     return Form(make, read, example, required, ("n", "weights"))
+
+
+def _on_edges(
+    make: Callable[..., Graph], example: str, *required: str, **parameters: Convert
+) -> Form:
+    """Return the form of what takes the edges of a graph, and no weights."""
+    read: dict[str, Convert] = {"graph": str, **parameters}
+    return Form(_on_graph(make), read, example, ("graph", *required), ("n",))
 
 
 TOPOLOGIES: dict[str, Form] = {
@@ -263,49 +280,31 @@ TOPOLOGIES: dict[str, Form] = {
         seed=whole,
     ),
     "random_lift": _graph(
-        _on_graph(graphs.random_lift, copies=True, base_weights=False),
+        _on_graph(graphs.random_lift, copies=True),
         "random_lift:complete,copies=4",
         *("graph", "copies"),
         graph=str,
         copies=whole,
         seed=whole,
     ),
-    "random_matching": _graph(
-        _on_graph(graphs.random_matching),
-        "random_matching:complete,seed=1",
-        "graph",
-        graph=str,
-        seed=whole,
+    "random_matching": _on_edges(
+        graphs.random_matching, "random_matching:complete,seed=1", seed=whole
     ),
-    "random_pair": _graph(
-        _on_graph(graphs.random_pair), "random_pair:ring", "graph", graph=str, seed=whole
+    "random_pair": _on_edges(graphs.random_pair, "random_pair:ring", seed=whole),
+    "random_broadcast": _on_edges(
+        graphs.random_broadcast, "random_broadcast:ring,gamma=0.5", gamma=real, seed=whole
     ),
-    "random_broadcast": _graph(
-        _on_graph(graphs.random_broadcast),
-        "random_broadcast:ring,gamma=0.5",
-        "graph",
-        graph=str,
-        gamma=real,
-        seed=whole,
-    ),
-    "matcha": _graph(
-        _on_graph(graphs.matcha),
-        "matcha:torus,budget=0.5",
-        *("graph", "budget"),
-        graph=str,
-        budget=real,
-        seed=whole,
+    "matcha": _on_edges(
+        graphs.matcha, "matcha:torus,budget=0.5", "budget", budget=real, seed=whole
     ),
     "b_connected": _graph(
-        _on_graph(graphs.b_connected, base_weights=False),
+        _on_graph(graphs.b_connected),
         "b_connected:ring,window=2",
         *("graph", "window"),
         graph=str,
         window=whole,
         seed=whole,
     ),
-    "laplacian_sequence": _graph(
-        _on_graph(graphs.laplacian_sequence), "laplacian_sequence:torus", "graph", graph=str
-    ),
+    "laplacian_sequence": _on_edges(graphs.laplacian_sequence, "laplacian_sequence:torus"),
 }
 """The topologies that have a text form."""

@@ -16,6 +16,7 @@ from dectool.topology import (
     expected_contraction,
     mean_square_rate,
 )
+from dectool.topology._quantities import rounds_within
 
 Factor = Literal["exact", "bound", "sample"]
 
@@ -169,10 +170,7 @@ def _has_law(schedule: Schedule) -> bool:
 
 def _constant(rho: float, accuracy: float) -> float:
     """Return the fewest rounds if each shrinks the same disagreement by the same factor."""
-    if rho >= 1.0 - _EXACT:
-        return math.inf
-    # Rounding in rho must not add a round.
-    return 1 if rho <= accuracy else math.ceil(math.log(accuracy) / math.log(rho) - 1e-9)
+    return math.inf if rho >= 1.0 - _EXACT else rounds_within(rho, accuracy, "the steps")
 
 
 def _powers(members: list[Topology], accuracy: float) -> float:

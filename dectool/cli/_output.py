@@ -70,6 +70,29 @@ def check_target(option: str, path: Path | None) -> None:
         )
 
 
+def check_apart(*files: tuple[str, Path | None]) -> None:
+    """Refuse one file for two purposes, of which the later would destroy the earlier.
+
+    Args:
+        files: What names a file, such as "--save", and the file, if one is named.
+
+    Raises:
+        ArgumentError: Two name the same.
+
+    Example:
+        >>> check_apart(("--save", Path("run.npz")), ("--plot", Path("run.png")))
+    """
+    purposes: dict[Path, str] = {}
+    for purpose, path in files:
+        if path is not None:
+            other = purposes.setdefault(path.resolve(), purpose)
+            if other != purpose:
+                raise ArgumentError(
+                    f"{purpose} {path} is the file of {other} too, and would destroy it; give "
+                    "another name"
+                )
+
+
 def new_figure(path: Path, width: float, height: float) -> Figure:
     """Return a figure for a file, without a window.
 

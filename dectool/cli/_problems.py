@@ -26,15 +26,15 @@ _NAMED_PARTITIONS = ("contiguous", "shuffled", "by_class")
 
 
 class Choices(NamedTuple):
-    """What the options say about a problem made of data."""
+    """What the options say about a problem made of data; their defaults."""
 
-    loss: str
-    l2: float
-    partition: str
-    objective: str
-    bias: bool
-    standardize: bool
-    seed: int
+    loss: str = "auto"
+    l2: float = 0.1
+    partition: str = "contiguous"
+    objective: str = "mean_of_means"
+    bias: bool = True
+    standardize: bool = True
+    seed: int = 0
 
 
 def build(text: str, n: int, choices: Choices) -> problems.Problem:
@@ -47,15 +47,16 @@ def build(text: str, n: int, choices: Choices) -> problems.Problem:
         choices: What to make of data.
 
     Raises:
-        ArgumentError: There is no such problem.
+        ArgumentError: There is no such problem, or an option is for others.
         DataError: The file is malformed.
 
     Example:
-        >>> build("quadratic:3", 4, Choices("auto", 0.1, "contiguous", "weighted", True, True, 0))
+        >>> build("quadratic:3", 4, Choices(seed=1))
         Quadratic(n=4, d=3, diagonal)
     """
     name, _, rest = text.partition(":")
     if name in _SYNTHETIC:
+        _refuse_options_of_data(name, choices)
         return _synthetic(name, rest, n, choices.seed)
     data = _data(text)
     if choices.standardize:
@@ -72,6 +73,17 @@ def build(text: str, n: int, choices: Choices) -> problems.Problem:
         seed=choices.seed,
         objective=choices.objective,  # type: ignore[arg-type]
     )
+
+
+def _refuse_options_of_data(name: str, choices: Choices) -> None:
+    unsaid = Choices(seed=choices.seed)
+    for field, given, default in zip(Choices._fields, choices, unsaid, strict=True):
+        if given != default:
+            option = f"--no-{field}" if given is False else f"--{field} {given}"
+            raise ArgumentError(
+                f"{option} is for data, of which --problem {name} has none; leave it out, or name "
+                f"{', '.join(_BUNDLED)} or a file"
+            )
 
 
 def _synthetic(name: str, rest: str, n: int, seed: int) -> problems.Problem:

@@ -28,15 +28,25 @@ from dectool.problems import partition as cuts
 def assignments(option: str, texts: Iterable[str], convert: Convert) -> dict[str, Any]:
     """Return the pairs of an option that takes NAME=VALUE, again and again.
 
+    Args:
+        option: Its name, for messages.
+        texts: What was given.
+        convert: How values are read.
+
+    Raises:
+        ArgumentError: A text is no pair, a value cannot be read, or a name comes twice.
+
     Example:
         >>> assignments("--stop", ["gap=1e-6"], real)
         {'gap': 1e-06}
     """
-    pairs = {}
+    pairs: dict[str, Any] = {}
     for text in texts:
         name, equals, given = text.partition("=")
         if not (name and equals and given):
             raise ArgumentError(f"{option} {text!r} must be NAME=VALUE")
+        if name in pairs:
+            raise ArgumentError(f"{option} {text!r}: {name} is given twice")
         try:
             pairs[name] = convert(given)
         except ArgumentError as error:
@@ -92,11 +102,14 @@ def partition(text: str, seed: int) -> cuts.Partitioner:
 
 def _per_rank(text: str, rest: str) -> sim.PerRank:
     pairs, _, base = rest.partition("base=")
+    factors: dict[int, float] = {}
     try:
-        factors = {
-            whole(rank): real(factor)
-            for rank, _, factor in (p.partition("=") for p in pairs.rstrip(",").split(","))
-        }
+        for pair in pairs.rstrip(",").split(","):
+            name, _, factor = pair.partition("=")
+            rank = whole(name)
+            if rank in factors:
+                raise ArgumentError(f"rank {rank} is given twice")
+            factors[rank] = real(factor)
     except ArgumentError as error:
         example = "per_rank:3=10,base=constant:1e-3"
         raise ArgumentError(f"compute {text!r}: {error} (example: {example})") from None

@@ -72,7 +72,8 @@ def _draw_totals(rows: Sequence[Row], to: float, axes: Axes) -> None:
             axes.annotate(f"  {number(total)}", (total, place), va="center", fontsize="small")
         else:
             where = (0.02, place)
-            axes.annotate("never", where, xycoords=("axes fraction", "data"), fontsize="small")
+            never = "no mean" if math.isnan(row.rounds) else "never"
+            axes.annotate(never, where, xycoords=("axes fraction", "data"), fontsize="small")
     axes.set_yticks(range(len(rows)), [_label(rows, row) for row in rows], fontsize="small")
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="y", linewidth=0.5)

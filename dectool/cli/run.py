@@ -16,8 +16,8 @@ import typer
 import dectool
 from dectool._text import nearest
 from dectool.cli import _options as options, _specs as specs
-from dectool.cli._faults import faults
-from dectool.cli._output import check_target, console, number
+from dectool.cli._faults import check_detection, faults
+from dectool.cli._output import check_apart, check_target, console, number
 from dectool.errors import ArgumentError, DataError, DectoolError
 from dectool.run import DETECTION
 
@@ -53,7 +53,9 @@ def run(
     debug: options.Debug = False,
 ) -> None:
     """Run FILE's function program(comm) on N ranks (4 unless -n, topology or hosts say)."""
+    check_detection(detection, fault)
     check_target("--trace", trace)
+    check_apart(("FILE", file), ("--trace", trace))
     names, ranks = options.split_hosts(hosts, _RANKS)
     graph = specs.topology(topology, n, weights=weights, default=ranks)
     network_model, compute_model = specs.network(network), specs.compute(compute)

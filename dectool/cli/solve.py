@@ -12,14 +12,15 @@ from dectool import algorithms
 from dectool._text import nearest
 from dectool.cli import _options as options, _problems, _specs as specs
 from dectool.cli._errors import FAILED
-from dectool.cli._faults import faults
-from dectool.cli._output import check_target, console, new_figure, number, save_figure
+from dectool.cli._faults import check_detection, faults
+from dectool.cli._output import check_apart, check_target, console, new_figure, number, save_figure
 from dectool.errors import ArgumentError
 from dectool.problems import L1, Averaging, Composite, Problem
 from dectool.run import DETECTION
 from dectool.topology import Schedule, Topology
 
 _RANKS = 16
+_UNSAID = _problems.Choices()
 _DRAWN = ("gap", "distance", "consensus_error")
 
 
@@ -76,22 +77,22 @@ def solve(
     loss: Annotated[
         str,
         typer.Option(help="logistic, softmax, least_squares, or auto: by the labels."),
-    ] = "auto",
-    l2: Annotated[float, typer.Option(help="Factor of the L2 term.")] = 0.1,
+    ] = _UNSAID.loss,
+    l2: Annotated[float, typer.Option(help="Factor of the L2 term.")] = _UNSAID.l2,
     l1: Annotated[
         float, typer.Option(help="Factor of an L1 term, which PGEXTRA and NIDS know.")
     ] = 0.0,
     partition: Annotated[
         str,
         typer.Option(metavar="SPEC", help="contiguous, shuffled, by_class:2, dirichlet:0.1."),
-    ] = "contiguous",
+    ] = _UNSAID.partition,
     objective: Annotated[
         str, typer.Option(help="mean_of_means or weighted, where shards differ in size.")
-    ] = "mean_of_means",
-    bias: Annotated[bool, typer.Option(help="Add a constant feature.")] = True,
+    ] = _UNSAID.objective,
+    bias: Annotated[bool, typer.Option(help="Add a constant feature.")] = _UNSAID.bias,
     standardize: Annotated[
         bool, typer.Option(help="Bring features to mean 0 and deviation 1.")
-    ] = True,
+    ] = _UNSAID.standardize,
     batch_size: Annotated[
         int | None,
         typer.Option(metavar="N", help="Samples of a gradient; default: all.", show_default=False),
@@ -144,8 +145,12 @@ def solve(
     debug: options.Debug = False,
 ) -> None:
     """Solve a problem with ALGORITHM on N ranks (16 unless -n, topology or hosts say)."""
+    check_detection(detection, fault)
     check_target("--save", save)
     check_target("--plot", plot)
+    data = Path(problem) if problem is not None and Path(problem).is_file() else None
+    check_apart(("--problem", data), ("--save", save), ("--plot", plot))
+    check_apart(("--problem", data), ("--checkpoint", checkpoint), ("--plot", plot))
     figure = None if plot is None else new_figure(plot, 7, 5)
     kind = _kind(algorithm)
     names, ranks = options.split_hosts(hosts, _RANKS)
@@ -219,6 +224,10 @@ def _algorithm(
     """Return the algorithm with its parameters; those that were not given are as it suggests."""
     parameters: dict[str, Any] = specs.assignments("--set", settings, specs.value)
     if lr is not None:
+        if "lr" in parameters:
+            raise ArgumentError(
+                f"--lr {lr:g} and --set lr={parameters['lr']} are both given; leave one of them out"
+            )
         parameters["lr"] = lr
     if not kind.uses_gradient and not isinstance(problem, Averaging):
         raise ArgumentError(

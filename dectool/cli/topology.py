@@ -120,7 +120,7 @@ def _graphs(
     several weights. A name or a rule that is left without any is an error.
     """
     chosen: list[str | None] = list(dict.fromkeys(rules)) if rules else [None]
-    # Schedules of a graph have weights of their own, whatever those of the graph are.
+    # Different words may name the same one.
     made: dict[tuple[str, str], Topology | Schedule] = {}
     refused: list[str] = []
     good: set[str | None] = set()
@@ -140,6 +140,11 @@ def _graphs(
             else:
                 good.update({name, rule})
                 made.setdefault((name, weights_of(graph)), graph)
+    if names and rules and made and not any(map(specs.takes_weights, names)):
+        raise ArgumentError(
+            f"--weights {', '.join(rules)} would change nothing, since {', '.join(names)} "
+            "would keep their own; leave it out, or name a graph, such as ring"
+        )
     needed = [*(names or ()), *chosen] if made else list(errors)
     for asked in needed:
         if asked in errors and asked not in good:

@@ -209,6 +209,10 @@ class Store(abc.ABC):
     def release(self, owner: int) -> None:
         """Give the mutex back."""
 
+    def absent(self) -> dict[int, Missing]:
+        """Return what says so of each neighbour that is known to be gone, for good."""
+        return {}
+
     def injected(self, old: Sequence[Buffer], new: Sequence[Buffer]) -> None:  # noqa: B027
         """Take note that the program has replaced this rank's value, for accounts of mass."""
 

@@ -160,6 +160,14 @@ class CommunicatorCore(abc.ABC):
         """How often this rank has crashed and come back; only a simulation with faults does it."""
         return 0
 
+    @property
+    def gone(self) -> tuple[int, ...]:
+        """Ranks that are known not to be there: they crashed, or come late; ascending.
+
+        Only in a simulation with faults, which tells ``detection`` seconds after a crash.
+        """
+        return ()
+
     def steps(self, stop: int, start: int = 0) -> Iterator[int]:
         """Yield the numbers of steps from ``start`` to before ``stop``, for a loop over them.
 

@@ -99,7 +99,8 @@ def without(
     """
     kept = [weight for weight, there in zip(weights, present, strict=True) if there]
     total = sum(kept)
-    if not kept or total == 0.0:
+    # Weights of both signs may cancel but for rounding.
+    if abs(total) <= 1e-12 * sum(map(abs, kept)):
         raise missing[0].error()
     scale = sum(weights) / total
     return tuple(weight * scale for weight in kept)

@@ -58,8 +58,12 @@ class WindowWriting(WindowBase):
         """Start an :meth:`accumulate`; ``x`` may be changed as soon as this returns."""
         if not self.push_sum:
             return self._send("accumulate", x, self._factors(dst_weights, 1.0), self_weight)
-        share = 1.0 / (len(self._plan.destinations) + 1)
-        factors = self._factors(dst_weights, share)
+        self._check_open()
+        known: Sequence[int] = self._plan.destinations
+        if self_weight is None and dst_weights is None:
+            known = self._there()
+        share = 1.0 / (len(known) + 1)
+        factors = self._chosen(dst_weights, share, known, "dst_weights", "out-neighbors")
         kept = share if self_weight is None else checked_weight(self_weight, "self_weight")
         total = kept + sum(factors.values())
         if abs(total - 1.0) > _TOLERANCE:
@@ -76,8 +80,9 @@ class WindowWriting(WindowBase):
         r"""Add ``x`` to this rank's slots at its out-neighbours: :math:`s_{ij} += w_{ij} x_j`.
 
         With ``push_sum=True`` the weight goes with the value, each destination gets its share of
-        both, and this rank keeps the share ``self_weight``; the shares must sum to 1, and default
-        to equal ones.
+        both, and this rank keeps the share ``self_weight``; the shares must sum to 1. By default
+        they are equal, and nobody gets one who is known to be gone, which is an error unless
+        ``comm.missing`` says otherwise.
 
         Waits until it is visible there; :meth:`iaccumulate` does not.
 
@@ -90,12 +95,23 @@ class WindowWriting(WindowBase):
         Raises:
             ArgumentError: A destination is no out-neighbour, or shares do not sum to 1.
             ContractError: ``x`` has another structure, shape or dtype than the window.
+            PeerLostError: In a simulation with faults, where an out-neighbour is known to be gone.
             WindowError: The window was freed.
 
         References:
             D. Kempe, A. Dobra & J. Gehrke, FOCS 2003 (push-sum).
         """
         self.iaccumulate(x, dst_weights=dst_weights, self_weight=self_weight).wait()
+
+    def _there(self) -> list[int]:
+        """Return the out-neighbours that are not known to be gone.
+
+        Raises:
+            PeerLostError: One is, and ``comm.missing`` is "error".
+        """
+        absent = self._store.absent()
+        self._present([absent[dest] for dest in self._plan.destinations if dest in absent])
+        return [dest for dest in self._plan.destinations if dest not in absent]
 
     def iadd(self, x: Any, ranks: Any) -> Request[None]:
         """Start an :meth:`add`; ``x`` may be changed as soon as this returns."""

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.problems._arrays import FloatArray, Rows
 from dectool.problems._composite import Composite
 from dectool.problems._problem import Curvature, Problem
@@ -27,14 +27,15 @@ class Among(Problem):
 
     .. math:: \min_x \frac{1}{|A|} \sum_{i \in A} f_i(x)
 
-    Rank j of it is the j-th of the ranks chosen.
+    Rank j of it is the j-th of the ranks chosen, in ascending order.
 
     Args:
         problem: Whose local functions.
-        ranks: Which of its ranks, each once.
+        ranks: Which of its ranks, each once; their order is no matter.
 
     Raises:
         ArgumentError: ``ranks`` is empty, names one twice, or one that there is not.
+        ArgumentTypeError: It holds what is no whole number.
 
     Example:
         >>> from dectool import problems
@@ -43,7 +44,11 @@ class Among(Problem):
     """
 
     def __init__(self, problem: Problem, ranks: Iterable[int]) -> None:
-        chosen = np.array(sorted(ranks), dtype=np.intp)
+        named = list(ranks)
+        for rank in named:
+            if isinstance(rank, bool) or not isinstance(rank, (int, np.integer)):
+                raise ArgumentTypeError(f"Among: ranks holds {rank!r}; give numbers of ranks")
+        chosen = np.array(sorted(named), dtype=np.intp)
         broken = chosen.size == 0 or len(set(chosen.tolist())) < chosen.size
         if broken or chosen[0] < 0 or chosen[-1] >= problem.size:
             raise ArgumentError(
@@ -86,4 +91,4 @@ class Among(Problem):
     def _curvature(self) -> Curvature:
         # Bounds that hold for any choice.
         L, mu_min = self._whole.L_max, self._whole.mu_min
-        return Curvature(L=L, L_max=L, mu=0.0, mu_min=mu_min)
+        return Curvature(L=L, L_max=L, mu=max(0.0, mu_min), mu_min=mu_min)

@@ -133,7 +133,7 @@ class Quadratic(Problem):
 
     def _curvature(self) -> Curvature:
         H, _ = self._data.at(np.float64)
-        local = H if self._diagonal else np.linalg.eigvalsh(H)
+        local = H if self._diagonal else _eigenvalues(np.asarray(H, dtype=np.float64))
         mean = self._mean_spectrum()
         return Curvature(
             L=float(mean.max()),
@@ -187,10 +187,7 @@ class Quadratic(Problem):
         mean = np.asarray(self._mean.at(np.float64)[0][0], dtype=np.float64)
         if self._diagonal:
             return mean
-        values = np.asarray(np.linalg.eigvalsh(mean), dtype=np.float64)
-        # Below this an eigenvalue is rounding, and zero is the better answer.
-        rounding = np.finfo(np.float64).eps * self.dim * np.abs(values).max()
-        return np.where(np.abs(values) <= rounding, 0.0, values)
+        return _eigenvalues(mean)
 
     def _check_bounded(self) -> None:
         lowest = float(self._mean_spectrum().min())
@@ -199,6 +196,14 @@ class Quadratic(Problem):
                 f"the mean of h over the ranks has the negative curvature {lowest:g}, so f is "
                 "unbounded below; h must be positive on average in every direction"
             )
+
+
+def _eigenvalues(H: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the eigenvalues of symmetric matrices, along the last axis."""
+    values = np.asarray(np.linalg.eigvalsh(H), dtype=np.float64)
+    # Below this an eigenvalue is rounding, and zero is the better answer.
+    rounding = np.finfo(np.float64).eps * H.shape[-1] * np.abs(values).max(axis=-1, keepdims=True)
+    return np.where(np.abs(values) <= rounding, 0.0, values)
 
 
 def _centred(a: NDArray[np.float64]) -> NDArray[np.float64]:

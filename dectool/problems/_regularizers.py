@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.problems._arrays import real_number
 
 
@@ -78,7 +79,8 @@ class Box(Regularizer):
         high: u, at least l; infinity for none.
 
     Raises:
-        ArgumentError: ``low`` is above ``high``, or one is no number.
+        ArgumentError: ``low`` is above ``high``, or one is NaN.
+        ArgumentTypeError: One is no number.
 
     Example:
         >>> import numpy as np
@@ -92,6 +94,10 @@ class Box(Regularizer):
 
     def __post_init__(self) -> None:
         """Check the interval."""
+        ends: tuple[tuple[str, Any], ...] = (("low", self.low), ("high", self.high))
+        for name, end in ends:
+            if isinstance(end, bool) or not isinstance(end, numbers.Real):
+                raise ArgumentTypeError(f"Box: {name} is {end!r}; give a number, infinity for none")
         if not self.low <= self.high or self.low == np.inf or self.high == -np.inf:
             raise ArgumentError(
                 f"Box: low={self.low} and high={self.high} leave nothing between them; give "

@@ -23,6 +23,7 @@ def policies_change_nothing_where_nothing_is_lost(runner: Runner) -> None:
     def program(comm: Any) -> Any:
         assert comm.missing == "error"
         assert comm.restarts == 0
+        assert comm.gone == ()
         assert list(comm.steps(5, start=2)) == [2, 3, 4]
         assert not list(comm.steps(0))
         x = comm.per_rank(xs.__getitem__)

@@ -18,6 +18,8 @@ from dectool.theory._evidence import Check
 from dectool.theory._same_run import check_run
 
 Kind = Literal["step size", "contraction", "neighborhood"]
+# Of a slope of logarithms of float64 numbers, over a few records.
+_ROUNDING = 1e-9
 
 
 @final
@@ -114,15 +116,16 @@ class Bound:
         """Hold a run against the guarantee.
 
         A step size must be below the number, and then the iterates converge: the rate that the
-        history shows is at most 1. Of a contraction in the long run, it is at most the number.
-        Every other guarantee limits a column at each record, where the worst counts.
+        history shows is at most 1. Of a contraction in the long run, it is at most the number, but
+        for a thousandth, as a fitted slope is rough, and no more than half of the way to 1. Every
+        other guarantee limits a column at each record, where the worst counts.
 
         Args:
             history: As for :meth:`envelope`.
 
         Raises:
-            ArgumentError: As there, but for the last; the step size of the run is not guaranteed;
-                or there are too few records to fit a rate.
+            ArgumentError: As there, but for the last; the step size of the run changes or is not
+                guaranteed; or there are too few records to fit a rate.
 
         Example:
             >>> import dectool
@@ -136,23 +139,19 @@ class Bound:
         self._need(history)
         if self._envelope is not None:
             return self._worst(history, self._envelope(history))
-        limit = self.value
+        limit, slack = self.value, min(1e-3, max(0.0, 1.0 - self.value) / 2.0)
         if self.kind == "step size":
-            lr: Any = history.about["parameters"]["lr"]
-            if not lr < self.value:
-                raise ArgumentError(
-                    f"the run has lr={lr}, and only steps below {self.value:.9g} are guaranteed"
-                )
-            limit = 1.0
+            self._need_step_size(history.about["parameters"]["lr"])
+            limit, slack = 1.0, _ROUNDING
         if history.status == "diverged":
-            return Check(f"{self.kind}: rate per step", math.inf, limit, math.inf, 1e-3, "<=")
+            return Check(f"{self.kind}: rate per step", math.inf, limit, math.inf, slack, "<=")
         rate = history.rate(self.column)
         if not math.isfinite(rate):
             raise ArgumentError(
                 "the history has too few records to fit a rate; take more steps, or record more "
                 "often"
             )
-        return Check.at_most(f"{self.kind}: rate per step", rate, limit, 1e-3)
+        return Check.at_most(f"{self.kind}: rate per step", rate, limit, slack)
 
     def _worst(self, history: History, most: Floats) -> Check:
         measured = history[self.column].astype(np.float64)
@@ -167,6 +166,14 @@ class Bound:
         )
         found = Check.at_most(text, float(measured[worst]), float(most[worst] + rounding))
         return found if math.isfinite(measured[worst]) else _broken(found)
+
+    def _need_step_size(self, lr: Any) -> None:
+        if not isinstance(lr, (int, float)):
+            raise ArgumentError(f"lr of the run changes from step to step ({lr}); give a constant")
+        if not lr < self.value:
+            raise ArgumentError(
+                f"the run has lr={lr}, and only steps below {self.value:.9g} are guaranteed"
+            )
 
     def _need(self, history: History) -> None:
         run = self._run

@@ -26,8 +26,9 @@ from dectool.algorithms import (
     SemiATCGradientTracking,
     ShiftRegisterGossip,
 )
-from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.errors import ArgumentError
 from dectool.problems import Problem
+from dectool.theory._arguments import need_algorithm, need_problem
 from dectool.theory._bound import Bound
 from dectool.theory._bounds_averaging import (
     of_chebyshev,
@@ -112,14 +113,8 @@ def bounds(
         With each bound. Numbers of theorems are given where the text of the theorem was at hand;
         the others' formulas were held against random problems.
     """
-    if not isinstance(algorithm, Algorithm):
-        raise ArgumentTypeError(
-            f"algorithm is {algorithm!r}; make an instance, such as algorithms.EXTRA(lr=0.1)"
-        )
-    if not isinstance(problem, Problem):
-        raise ArgumentTypeError(
-            f"problem is a {type(problem).__name__}; give one of dectool.problems"
-        )
+    need_algorithm(algorithm)
+    need_problem(problem)
     schedule = as_schedule(topology)
     if schedule.size != problem.size:
         raise ArgumentError(

@@ -44,7 +44,8 @@ def of_chebyshev(f: Facts) -> Iterator[Bound]:
     if interval == "symmetric":
         low, high = -f.rho, f.rho
     elif interval == "tight":
-        low, high = f.lambda_min, f.lambda_2
+        # Of a single rank W has no eigenvalue but the first.
+        low, high = (f.lambda_min, f.lambda_2) if f.problem.size > 1 else (0.0, 0.0)
     else:
         low, high = float(interval[0]), float(interval[1])
     spread = (high - low) / (2.0 - low - high)
@@ -101,15 +102,15 @@ def of_push_sum(f: Facts) -> Iterator[Bound]:
 
     def envelope(history: History) -> Floats:
         masses = np.abs(f.start(history)).sum(axis=0)
-        with np.errstate(over="ignore", divide="ignore"):
-            factor = 8.0 / share if share else np.inf
-        most = factor * float(np.linalg.norm(masses)) * (1.0 - share) ** (steps_of(history) - 1.0)
+        factor = 8.0 / share if share else np.inf
+        later = np.maximum(steps_of(history) - 1.0, 0.0)
+        most: Floats = factor * float(np.linalg.norm(masses)) * (1.0 - share) ** later
         most[steps_of(history) == 0.0] = np.inf
         return most
 
     columns = graph.W.tocsc()
     even = all(
-        np.allclose(columns.data[a:b], 1.0 / (b - a), atol=1e-12)
+        np.allclose(columns.data[a:b], 1.0 / (b - a), rtol=0.0, atol=1e-12)
         for a, b in zip(columns.indptr[:-1], columns.indptr[1:], strict=True)
     )
     loops = bool((graph.W.diagonal() > 0.0).all())

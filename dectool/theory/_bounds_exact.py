@@ -90,6 +90,9 @@ def _extra_delta(lr: float, L: float, mu: float, low: float, gap: float) -> floa
         a = lr * (2.0 * mu - eta) * gap
         b = (lr * L) ** 2
         c = (eta * low - lr * L**2) * gap / (eta * (1.0 + lr * L) ** 2)
+        if not c * b > 0.0:
+            # At the largest step nothing is left.
+            return 0.0
         # c b theta^2 + (c gap - c b - a) theta - c gap = 0
         middle = c * gap - c * b - a
         theta = (-middle + math.sqrt(middle**2 + 4.0 * c**2 * b * gap)) / (2.0 * c * b)

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dectool.algorithms import ATCGradientTracking, DIGing, SemiATCGradientTracking
+from dectool.algorithms import (
+    Algorithm,
+    ATCGradientTracking,
+    DIGing,
+    SemiATCGradientTracking,
+)
 from dectool.history import History
 from dectool.theory._arguments import Floats
 from dectool.theory._bound import Bound
@@ -36,6 +41,7 @@ def _three_errors(f: Facts) -> Iterator[Bound]:
     where σ is ρ of W, λ the contraction of gradient descent on f, and s and t are σ where y and x
     are averaged after they change, and 1 where they are averaged before.
     """
+    late: dict[type[Algorithm], tuple[float, float]]
     late = {DIGing: (1.0, 1.0), SemiATCGradientTracking: (1.0, f.rho)}
     s, t = late.get(type(f.algorithm), (f.rho, f.rho))
     assert isinstance(f.algorithm, (DIGing, SemiATCGradientTracking, ATCGradientTracking))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.history import History
 from dectool.theory._evidence import Check, Verdict
 from dectool.theory._predict import COLUMNS, Prediction
@@ -79,8 +79,9 @@ def compare(
     .. math:: \max_k |a_k - b_k| \,/\, D, \qquad D = \max_k \|X^k - 1 x^{*\top}\|_F
 
     for measured a and predicted b, with :math:`L D^2 / 2n`, the largest gap that such a distance
-    allows, in place of D for the gap. Otherwise it is the contraction per step:
-    :math:`|r - \rho| / \rho` with r of :meth:`dectool.History.rate`.
+    allows, in place of D for the gap. Otherwise it is the contraction per step, r of
+    :meth:`dectool.History.rate`: :math:`|r - \rho| / \min(\rho, |1 - \rho|)`, as of a slow
+    method :math:`1 - \rho` is what it does.
 
     Args:
         history: Of a run without faults, on full gradients.
@@ -93,6 +94,7 @@ def compare(
     Raises:
         ArgumentError: The two are not of the same run, the run had faults or stochastic
             gradients, or its records are too few.
+        ArgumentTypeError: One is of another kind.
 
     Example:
         >>> import dectool
@@ -154,11 +156,18 @@ def _rate_check(history: History, prediction: Prediction, tolerance: float) -> C
         raise ArgumentError(
             "the history has too few records to fit a rate; take more steps, or record more often"
         )
-    error = abs(measured - prediction.rate) / max(prediction.rate, np.finfo(np.float64).tiny)
-    return Check("rate per step (relative)", measured, prediction.rate, error, tolerance)
+    scale = min(prediction.rate, abs(1.0 - prediction.rate))
+    error = abs(measured - prediction.rate) / max(scale, np.finfo(np.float64).tiny)
+    text = "rate per step (relative to it, or to 1 less it)"
+    return Check(text, measured, prediction.rate, error, tolerance)
 
 
-def _check_same(history: History, prediction: Prediction) -> None:
+def _check_same(history: Any, prediction: Any) -> None:
+    if not (isinstance(history, History) and isinstance(prediction, Prediction)):
+        raise ArgumentTypeError(
+            f"compare takes a History and a Prediction, got {history!r} and {prediction!r}; see "
+            "dectool.solve and theory.predict"
+        )
     check_run(history, prediction.algorithm, prediction.problem, prediction.topology)
     x0 = np.reshape(history.x0, prediction.x0.shape)
     if not np.array_equal(x0, prediction.x0):

@@ -17,7 +17,7 @@ from dectool.errors import ArgumentError, UnsupportedOperation
 from dectool.history import History
 from dectool.problems import Averaging, Problem, Quadratic
 from dectool.solve import solve
-from dectool.theory._arguments import whole
+from dectool.theory._arguments import need_algorithm, need_problem, whole
 from dectool.theory._predict import Prediction, predict
 from dectool.theory._round_time import ITEM, check_network, rounds_to_time
 from dectool.topology import Schedule, Topology, as_schedule
@@ -116,7 +116,7 @@ def cost_to_accuracy(
     Raises:
         ArgumentError: ``problem`` is missing, a number is out of range, or as for
             :func:`dectool.solve`.
-        ArgumentTypeError: ``network`` is no network model.
+        ArgumentTypeError: The algorithm, the problem or the network is none.
         TopologyError: The topology breaks what the algorithm needs.
 
     Example:
@@ -130,6 +130,9 @@ def cost_to_accuracy(
         <Cost of Gossip on complete graph of 8 to 1e-06: 1 steps (predicted), 0.56001 s, ...
         <Cost of Gossip on ring of 8 to 1e-06: 61 steps (predicted), 9.76061 s, ...
     """
+    need_algorithm(algorithm)
+    if problem is not None:
+        need_problem(problem)
     check_network(network)
     if not 0.0 < eps < 1.0:
         raise ArgumentError(f"eps={eps} must be above 0 and below 1")
@@ -259,9 +262,11 @@ def _as_if_large(algorithm: Algorithm, nbytes: int, size: int) -> Algorithm:
 
 def _never(prediction: Prediction, eps: float) -> str:
     """Return why the accuracy is never reached, or nothing."""
+    start = _distances(prediction, prediction.x0[None])[0]
+    if start == 0.0:
+        return ""
     if prediction.rate >= 1.0:
         return f"it does not converge: its rate is {prediction.rate:.6g}"
-    start = _distances(prediction, prediction.x0[None])[0]
     if prediction.bias > eps * start:
         return f"it ends at {prediction.bias / start:.3g} of the start"
     return ""

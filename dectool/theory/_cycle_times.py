@@ -12,9 +12,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from dectool.errors import ArgumentError
-from dectool.theory._arguments import Floats, seconds_of, whole
+from dectool.theory._arguments import Floats, floats, seconds_of, whole
 from dectool.theory._waits import Ints, waits
-from dectool.topology import Schedule, Topology
+from dectool.topology import Schedule, Topology, as_schedule
 
 
 def cycle_time(
@@ -98,7 +98,7 @@ def critical_circuit(
 def _solve(
     topology: Topology | Schedule, seconds: Any, delay: Any, staleness: int
 ) -> tuple[float, tuple[int, ...]]:
-    n = topology.size
+    n = as_schedule(topology).size
     ahead = whole("staleness", staleness, 0)
     steps = waits(topology, ahead)
     c = seconds_of("seconds", seconds, n)
@@ -117,7 +117,7 @@ def _solve(
 
 
 def _delays(delay: Any, n: int) -> Floats:
-    array = np.asarray(delay, np.float64)
+    array = floats("delay", delay)
     if array.shape not in ((), (n, n)):
         raise ArgumentError(f"delay must be a number or of shape {(n, n)}, got {array.shape}")
     if not ((array >= 0.0) & (array < math.inf)).all():

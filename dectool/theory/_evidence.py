@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, final
@@ -53,17 +54,21 @@ class Check:
             measured: Its value.
             predicted: What it should be.
             tolerance: The largest error that agrees.
-            scale: What the error is relative to; default: the predicted value, or 1 where that
-                is 0.
+            scale: What the error is relative to; default: the predicted value. In place of 0 it is
+                1; relative to what is not finite, nothing agrees.
+
+        Raises:
+            ArgumentError: The scale is negative.
 
         Example:
             >>> print(Check.equal("rate", 0.8, 0.81, tolerance=0.02))
             rate: measured 0.8, predicted 0.81, error 0.012 (tolerance 0.02)
         """
         unit = abs(predicted) if scale is None else scale
-        return cls(
-            quantity, measured, predicted, abs(measured - predicted) / (unit or 1.0), tolerance
-        )
+        if unit < 0.0:
+            raise ArgumentError(f"scale={unit} of {quantity!r} is negative; give a size, as abs")
+        error = abs(measured - predicted) / (unit or 1.0) if unit < math.inf else math.nan
+        return cls(quantity, measured, predicted, error, tolerance)
 
     @classmethod
     def at_most(
@@ -75,14 +80,14 @@ class Check:
             quantity: What.
             measured: Its value.
             bound: What it must not exceed.
-            tolerance: By how much, relative to the bound, rounding may break it.
+            tolerance: By how much, relative to the bound (or 1 where that is 0), rounding may break
+                it.
 
         Example:
             >>> bool(Check.at_most("error", 0.8, 0.81)), bool(Check.at_most("error", 0.9, 0.81))
             (True, False)
         """
-        excess = (measured - bound) / (abs(bound) or 1.0)
-        return cls(quantity, measured, bound, _above(excess), tolerance, "<=")
+        return cls(quantity, measured, bound, _broken(measured - bound, bound), tolerance, "<=")
 
     @classmethod
     def at_least(
@@ -94,14 +99,14 @@ class Check:
             quantity: What.
             measured: Its value.
             bound: What it must not fall below.
-            tolerance: By how much, relative to the bound, rounding may break it.
+            tolerance: By how much, relative to the bound (or 1 where that is 0), rounding may break
+                it.
 
         Example:
             >>> bool(Check.at_least("speed-up", 1.4, 1.3))
             True
         """
-        lack = (bound - measured) / (abs(bound) or 1.0)
-        return cls(quantity, measured, bound, _above(lack), tolerance, ">=")
+        return cls(quantity, measured, bound, _broken(bound - measured, bound), tolerance, ">=")
 
     def __bool__(self) -> bool:
         """Whether the two agree; what is not a number agrees with nothing."""
@@ -158,6 +163,9 @@ class Curve:
         x: Shape (K,).
         measured: Shape (K,), or None.
         predicted: Shape (K,), or None.
+
+    Raises:
+        ArgumentError: Both are None, or their shapes are others.
     """
 
     label: str
@@ -166,7 +174,11 @@ class Curve:
     predicted: Floats | None = None
 
     def __post_init__(self) -> None:
-        """Check the shapes."""
+        """Check that there is something to draw, and the shapes."""
+        if self.measured is None and self.predicted is None:
+            raise ArgumentError(
+                f"{self.label!r} has nothing to draw; give measured, predicted, or both"
+            )
         for name in ("measured", "predicted"):
             values = getattr(self, name)
             if values is not None and np.shape(values) != np.shape(self.x):
@@ -189,6 +201,9 @@ class Evidence:
         y: Label of the vertical axis.
         scale: "linear", "log" or "loglog": which axes are logarithmic ("log": the vertical one).
 
+    Raises:
+        ArgumentError: There are no checks.
+
     Example:
         >>> found = Evidence("ring of 8: rho = (1 + 2 cos(pi/4)) / 3",
         ...                  (Check.equal("rho", 0.804737854, 0.804737854124, 1e-8),))
@@ -205,6 +220,11 @@ class Evidence:
     x: str = "step"
     y: str = "error"
     scale: Literal["linear", "log", "loglog"] = "log"
+
+    def __post_init__(self) -> None:
+        """Refuse evidence of nothing, with which everything would agree."""
+        if not self.checks:
+            raise ArgumentError(f"{self.claim!r} has no checks; give one or more")
 
     @property
     def verdict(self) -> Verdict:
@@ -232,6 +252,6 @@ class Evidence:
         return draw_evidence(self, ax)
 
 
-def _above(excess: float) -> float:
-    """Return by how much a bound is broken; what is not a number keeps none."""
-    return 0.0 if excess <= 0.0 else excess
+def _broken(excess: float, bound: float) -> float:
+    """Return by how much a bound is broken, relative to it; what is not a number keeps none."""
+    return 0.0 if excess <= 0.0 else excess / (abs(bound) or 1.0)

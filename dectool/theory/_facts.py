@@ -111,20 +111,26 @@ class Facts:
 
     # Conditions on the functions
 
+    @property
+    def _rounding(self) -> float:
+        """By how much rounding moves an eigenvalue 0 of a Hessian."""
+        return _SLACK * self.problem.L_max
+
     def convex(self) -> Assumption:
         """Every local function is convex."""
         value = self.problem.mu_min
-        return Assumption("every f_i convex", f"mu_min = {value:.6g}", value >= 0.0)
+        return Assumption("every f_i convex", f"mu_min = {value:.6g}", value >= -self._rounding)
 
     def strongly_convex(self) -> Assumption:
         """The mean of the local functions is strongly convex."""
         value = self.problem.mu
-        return Assumption("f strongly convex", f"mu = {value:.6g}", value > 0.0)
+        return Assumption("f strongly convex", f"mu = {value:.6g}", value > self._rounding)
 
     def each_strongly_convex(self) -> Assumption:
         """Every local function is strongly convex."""
         value = self.problem.mu_min
-        return Assumption("every f_i strongly convex", f"mu_min = {value:.6g}", value > 0.0)
+        met = value > self._rounding
+        return Assumption("every f_i strongly convex", f"mu_min = {value:.6g}", met)
 
     # Conditions on the algorithm
 

@@ -14,6 +14,7 @@ import scipy.linalg
 from dectool.algorithms import Algorithm
 from dectool.errors import ArgumentError
 from dectool.problems import Problem, Quadratic
+from dectool.theory._arguments import need_algorithm, need_problem
 from dectool.theory._probe import Probe, read
 from dectool.topology import Schedule, Topology, as_schedule
 
@@ -129,6 +130,7 @@ def iteration(algorithm: Algorithm, problem: Problem, topology: Topology | Sched
     Raises:
         ArgumentError: The algorithm is not affine, lets ranks go on at their own pace, or changes
             from step to step (as with random numbers), or the schedule has no period.
+        ArgumentTypeError: An argument is of another kind.
 
     Example:
         >>> from dectool import algorithms, problems, topology
@@ -150,6 +152,8 @@ def probed(
     within: bool = False,
 ) -> tuple[Probe, int]:
     """Return all that is read off an algorithm's code, and the period."""
+    need_algorithm(algorithm)
+    need_problem(problem)
     schedule = as_schedule(topology)
     if schedule.period is None:
         raise ArgumentError(
@@ -216,12 +220,14 @@ def linearize(problem: Problem) -> Quadratic:
 
     Raises:
         ArgumentError: The problem has a common term that is not smooth.
+        ArgumentTypeError: It is no problem.
 
     Example:
         >>> from dectool import problems
         >>> linearize(problems.Averaging([[1.0], [3.0]])).optimum
         array([2.])
     """
+    need_problem(problem)
     if problem.regularizer is not None:
         raise ArgumentError(
             f"{problem!r} has corners, so no quadratic agrees with it to second order; use the "

@@ -12,7 +12,7 @@ from scipy import sparse
 from dectool.errors import ArgumentError
 from dectool.theory._arguments import Floats, seconds_of, whole
 from dectool.theory._waits import Ints, waits
-from dectool.topology import Schedule, Topology
+from dectool.topology import Schedule, Topology, as_schedule
 
 Keys = np.ndarray[Any, np.dtype[np.bytes_]]
 _AHEAD = 250
@@ -65,7 +65,7 @@ def exponential_cycle_time(
         is the totally asymmetric exclusion process of n particles on 2n sites.
         D. P. Bertsekas, J. N. Tsitsiklis, Parallel and Distributed Computation, 1989, section 1.4.
     """
-    n = topology.size
+    n = as_schedule(topology).size
     ahead = whole("staleness", staleness, 0)
     steps = waits(topology, ahead)
     rates = 1.0 / seconds_of("mean", mean, n)

@@ -11,10 +11,14 @@ import scipy.linalg
 from dectool.algorithms import Algorithm
 from dectool.errors import ArgumentError
 from dectool.problems import Problem
-from dectool.theory._arguments import Floats
+from dectool.theory._arguments import Floats, floats
 from dectool.theory._iteration import Iteration, moving, probed
 from dectool.theory._probe import Probe
 from dectool.topology import Schedule, Topology
+
+
+class DivergesError(ArgumentError):
+    """Iterates do not converge, so their spread grows without bound."""
 
 
 @final
@@ -121,7 +125,7 @@ def spread_of(
     """Return the noisy map of an algorithm; see :func:`steady_state` for arguments and errors."""
     found, period = probed(algorithm, problem, topology, x0, noise=True)
     size = problem.size * problem.dim
-    deviation = np.asarray(noise, np.float64)
+    deviation = floats("noise", noise)
     if not np.isfinite(deviation).all() or (deviation < 0.0).any():
         raise ArgumentError("noise is a standard deviation, so finite and at least 0")
     try:
@@ -133,7 +137,7 @@ def spread_of(
         ) from None
     iteration = Iteration.of(found, period)
     if iteration.rate >= 1.0:
-        raise ArgumentError(
+        raise DivergesError(
             f"{algorithm.name} does not converge here (rate {iteration.rate:.6g}), so the spread "
             "grows without bound; lower lr: see largest_stable_lr"
         )
@@ -142,7 +146,8 @@ def spread_of(
         [np.zeros((len(found.matrix), 0)), *(G * scale for G in found.noise)], 1
     )
     within = basis.T @ inputs
-    if np.abs(inputs - basis @ within).max(initial=0.0) > 1e-9 * np.abs(inputs).max(initial=1.0):
+    leak = np.abs(inputs - basis @ within).max(initial=0.0)
+    if leak > 1e-9 * np.abs(inputs).max(initial=scale.max()):
         raise ArgumentError(
             f"{algorithm.name} adds up noise in a quantity that nothing brings back, so its spread "
             "grows without bound"

@@ -68,10 +68,6 @@ class Prediction:
         """Steps of a period: those of which ``iteration`` is the map."""
         return self.iteration.period
 
-    def knows(self, step: int) -> bool:
-        """Return whether the iterates after a step are predicted: on quadratics, all are."""
-        return self.exact and step >= 0
-
     def iterates(self, steps: Sequence[int]) -> Floats:
         r"""Return the iterates of all ranks after some numbers of steps, shape (K, n, d).
 

@@ -9,6 +9,7 @@ from typing import Any
 from dectool.algorithms import Algorithm
 from dectool.errors import ArgumentError
 from dectool.problems import Problem, Quadratic
+from dectool.theory._arguments import need_algorithm
 from dectool.theory._iteration import linearize, rate
 from dectool.topology import Schedule, Topology
 
@@ -51,6 +52,7 @@ def largest_stable_lr(
         W. Shi, Q. Ling, G. Wu & W. Yin, EXTRA, SIAM J. Optim. 25(2), 2015, Theorem 3.3, for one
         such bound: 2 λ_min((I + W)/2) / L.
     """
+    need_algorithm(algorithm)
     if not any(field.name == "lr" for field in dataclasses.fields(algorithm)):
         raise ArgumentError(f"{algorithm.name} has no step size lr, so none is the largest")
     target = quadratic if isinstance(quadratic, Quadratic) else linearize(quadratic)

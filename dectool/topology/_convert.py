@@ -105,13 +105,27 @@ def undirected_base(graph: Any, who: str) -> Topology:
     """Return the graph as a topology with uniform weights, unless it is one, for ``who``.
 
     Raises:
-        TopologyError: Some edge has no reverse.
+        TopologyError: Some edge has no reverse, or the graph is not connected.
     """
-    base = graph if isinstance(graph, Topology) else from_graph(graph, weights="uniform")
+    base = connected_base(graph, who)
     if base.is_directed:
         sender, receiver = base.edges.one_way or (0, 0)
         raise TopologyError(
             f"{who} needs an undirected graph, but the edge {sender} -> {receiver} of "
             f"{base.name} has no reverse; use graph.to_undirected()"
+        )
+    return base
+
+
+def connected_base(graph: Any, who: str) -> Topology:
+    """Return the graph as a topology with uniform weights, unless it is one, for ``who``.
+
+    Raises:
+        TopologyError: The graph is not (strongly) connected.
+    """
+    base = graph if isinstance(graph, Topology) else from_graph(graph, weights="uniform")
+    if not base.is_connected:
+        raise TopologyError(
+            f"{who} needs a connected graph, and {base.name} is not; add edges between its parts"
         )
     return base

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dectool.errors import ArgumentError, TopologyError
@@ -17,6 +18,7 @@ from dectool.topology._lanczos import cheap_to_factor
 from dectool.topology._law import Law
 from dectool.topology._schedule import Schedule
 from dectool.topology._topology import Topology
+from dectool.topology._validation import TOLERANCE
 
 _TINY = 1e-8
 """Below this gamma, two terms of the series in gamma are exact to rounding."""
@@ -43,7 +45,8 @@ def effective_number_of_neighbors(topology: Topology | Schedule, gamma: float) -
     Raises:
         ArgumentError: gamma is out of range, or the graph too large.
         TopologyError: W is not normal, the law of a random schedule is not known, or the
-            variances did not converge.
+            variances did not converge, or have no limit, as with weights that make some
+            differences larger.
 
     Example:
         >>> from dectool import topology
@@ -71,14 +74,12 @@ def _of_topology(topology: Topology, gamma: float) -> float:
             f"({topology.weights}) is not so; use symmetric weights"
         )
     if topology.size <= _spectrum.DENSE_RESCUE:
-        squares = np.square(np.abs(topology.eigenvalues))
-        return float(np.mean(squares / (1.0 - gamma * squares)))
+        return _of_eigenvalues(topology.eigenvalues, gamma, topology.name)
     values = circulant_eigenvalues(topology.W)
     if values is not None:
-        squares = np.square(np.abs(values))
-        return float(np.mean(squares / (1.0 - gamma * squares)))
+        return _of_eigenvalues(values, gamma, topology.name)
     if topology.is_symmetric and cheap_to_factor(topology.W):
-        return _by_factors(topology.W, gamma)
+        return _by_factors(topology.W, gamma, topology.name)
     raise ArgumentError(
         f"effective_number_of_neighbors of {topology.name}: all eigenvalues count, and they are "
         f"computed up to size {_spectrum.DENSE_RESCUE}; above, W must be circulant, or symmetric "
@@ -86,7 +87,28 @@ def _of_topology(topology: Topology, gamma: float) -> float:
     )
 
 
-def _by_factors(W: Matrix, gamma: float) -> float:
+def _of_eigenvalues(values: NDArray[Any], gamma: float, name: str) -> float:
+    squares = np.square(np.abs(values))
+    if _grows(float(squares.max()), gamma):
+        raise _unbounded(name, gamma)
+    return float(np.mean(squares / (1.0 - gamma * squares)))
+
+
+def _grows(square: float, gamma: float) -> bool:
+    """Say whether a variance that a step multiplies by gamma * ``square`` has no limit."""
+    # Rounding puts the eigenvalue 1, which does no harm, on either side of it.
+    return square > 1.0 + TOLERANCE and gamma * square >= 1.0
+
+
+def _unbounded(name: str, gamma: float) -> TopologyError:
+    return TopologyError(
+        f"effective_number_of_neighbors of {name}: at gamma={gamma:g} the variance of the walks "
+        "grows without bound, since W makes some differences larger; use a smaller gamma, or "
+        "weights that are not negative"
+    )
+
+
+def _by_factors(W: Matrix, gamma: float, name: str) -> float:
     r"""Return the mean of λ² / (1 - γ λ²) over the eigenvalues of symmetric W, from determinants.
 
     With :math:`s^2 = \gamma`, it is :math:`-\frac{1}{2sn} \frac{d}{ds} \log\det(I - sW)(I + sW)`;
@@ -110,6 +132,8 @@ def _by_factors(W: Matrix, gamma: float) -> float:
             options={"SymmetricMode": True},
         )
         pivots = lu.U.diagonal()
+        if not (pivots.real > 0).all():
+            raise _unbounded(name, gamma)
         total += float((pivots.imag / pivots.real).sum()) / _STEP
     return -total / (2.0 * s * n)
 
@@ -129,8 +153,11 @@ def _of_schedule(schedule: Schedule, gamma: float) -> float:
     steps = [schedule.at(k).W for k in range(schedule.period)]
     A, B = np.eye(n), np.zeros((n, n))
     for W in steps:
-        A = math.sqrt(gamma) * np.asarray(W @ A)
+        A = np.asarray(W @ A)
         B = _after(W, B, gamma)
+    if _grows(float(np.abs(np.linalg.eigvals(A)).max()) ** 2, gamma ** len(steps)):
+        raise _unbounded(schedule.name, gamma)
+    A *= gamma ** (len(steps) / 2)
     # C = A C Aᵀ + B doubles the number of periods that it knows in each round.
     while np.abs(A).max() > 1e-18:
         B = B + A @ B @ A.T
@@ -165,4 +192,9 @@ def _covariance(law: Law, gamma: float, name: str) -> Floats:
             f"effective_number_of_neighbors of {name} did not converge at gamma={gamma:g}; use a "
             "smaller gamma"
         )
-    return np.asarray(found.reshape(n, n))
+    C: Floats = np.asarray(found.reshape(n, n))
+    # The equation has a solution beyond the border too, but no covariance.
+    least, most = np.linalg.eigvalsh((C + C.T) / 2)[[0, -1]]
+    if least < -TOLERANCE * abs(most):
+        raise _unbounded(name, gamma)
+    return C

@@ -57,8 +57,9 @@ def fastest(edges: Edges, weights: str) -> Weighed:
 
     Graphs of at most ``EXACT`` ranks and edges are solved by a barrier method, to a gap of 1e-9
     to 1e-6; larger ones by an accelerated gradient method on a smoothed norm, from the largest
-    singular vectors alone, to a gap of some percent. Either way the gap is computed, from a dual
-    point (``Problem.bound``).
+    singular vectors alone, to a gap of some percent, and never slower than by a simple rule. Either
+    way the gap is computed, from a dual point (``Problem.bound``); for weights of any sign on large
+    graphs with hubs that says little.
 
     Args:
         edges: A (strongly) connected graph.
@@ -86,7 +87,12 @@ def fastest(edges: Edges, weights: str) -> Weighed:
     if edges.size == 1:
         return Weighed(problem.matrix(np.zeros(0)), 0.0)
     small = max(edges.size, problem.first.size) <= EXACT
-    w, bound = barrier(problem) if small else smooth(problem)
+    if small:
+        w, bound = barrier(problem)
+    else:
+        # What is found without negative weights is a start for those of any sign.
+        first = () if problem.mixing else (smooth(_problem(edges, True))[0],)
+        w, bound = smooth(problem, *first)
     return Weighed(problem.matrix(w), bound)
 
 

@@ -48,7 +48,7 @@ def barrier(problem: Problem) -> tuple[Floats, float]:
     logarithms of w and of the self-weights if these must not be negative, while t grows; on that
     path the block B of :math:`X^{-1}`, scaled, is the dual point.
     """
-    w = problem.starts()[0]
+    w = problem.inside()
     best_w, best, bound = w, problem.norm(w), 0.0
     s = 1.05 * best + 0.05
     force = 4.0 * problem.n / s

@@ -13,7 +13,7 @@ from scipy import sparse
 from dectool.topology import _spectrum
 from dectool.topology._edges import Edges, Floats, Ints, Matrix
 from dectool.topology._sinkhorn import sinkhorn
-from dectool.topology._weights import fill
+from dectool.topology._weights import best_constant, fill
 
 
 class Multipliers(NamedTuple):
@@ -43,8 +43,16 @@ class Problem(abc.ABC):
     mixing: bool
 
     @abc.abstractmethod
+    def inside(self) -> Floats:
+        """Return weights that are inside all constraints."""
+
     def starts(self) -> tuple[Floats, ...]:
-        """Return some feasible weights, the first inside all constraints."""
+        """Return feasible weights to start from."""
+        return (self.inside(),)
+
+    def others(self) -> tuple[Floats, ...]:
+        """Return feasible weights of simple rules, to be taken if nothing faster is found."""
+        return ()
 
     @abc.abstractmethod
     def arcs(self, w: Floats) -> tuple[Edges, Floats]:
@@ -151,11 +159,26 @@ class Problem(abc.ABC):
 class Undirected(Problem):
     """The same weight both ways: W = I - L(w), with a Laplacian."""
 
+    def inside(self) -> Floats:
+        """Return the weights of Metropolis and Hastings."""
+        return 1.0 / (1.0 + self._larger_degrees())
+
     def starts(self) -> tuple[Floats, ...]:
         """Return the weights of Metropolis and Hastings, in both conventions."""
+        return self.inside(), 0.999 / self._larger_degrees()
+
+    def others(self) -> tuple[Floats, ...]:
+        """Return those of the second convention as they are, and equal ones."""
+        larger = self._larger_degrees()
+        edges, _ = self.arcs(larger)
+        equal = float(best_constant(edges)[self.first[0], self.second[0]])
+        if self.mixing:
+            equal = min(equal, 1.0 / float(larger.max()))
+        return 1.0 / larger, np.full(larger.size, equal)
+
+    def _larger_degrees(self) -> Floats:
         degrees = self.at_ranks(np.ones(self.first.size))
-        larger = np.maximum(degrees[self.first], degrees[self.second])
-        return 1.0 / (1.0 + larger), 0.999 / larger
+        return np.asarray(np.maximum(degrees[self.first], degrees[self.second]))
 
     def arcs(self, w: Floats) -> tuple[Edges, Floats]:
         """Return both directions of each edge."""
@@ -219,9 +242,9 @@ class Undirected(Problem):
 class Directed(Problem):
     """A weight for each direction; what a rank gives away equals what it takes: w circulates."""
 
-    def starts(self) -> tuple[Floats, ...]:
+    def inside(self) -> Floats:
         """Return the weights of Sinkhorn's scaling."""
-        return (self._inside,)
+        return self._inside
 
     def arcs(self, w: Floats) -> tuple[Edges, Floats]:
         """Return w_e at (i, j)."""

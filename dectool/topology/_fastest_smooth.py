@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,10 +16,14 @@ _WARM = 8
 _STAGES = ((0.01, 30), (0.005, 40), (0.0025, 60))
 """Smoothing, relative to the first norm, and steps of each stage."""
 _STIFF = 1e4
+_LARGEST = 1e10
+"""Growth of a vector in the filter; up to 1e7 where values are as large as those before."""
 _GAP = 1e-4
+_EXACT = 1e-12
+"""A norm that is rounding: W = J, as on complete graphs, which no W surpasses."""
 
 
-def smooth(problem: Problem) -> tuple[Floats, float]:
+def smooth(problem: Problem, *starts: Floats) -> tuple[Floats, float]:
     r"""Return the weights and the dual bound.
 
     The norm is smoothed to :math:`\mu \log \sum_k e^{\sigma_k / \mu}` over the largest singular
@@ -26,14 +31,22 @@ def smooth(problem: Problem) -> tuple[Floats, float]:
     with :math:`M^T M`. Nesterov's accelerated gradients minimise it while μ falls; its
     gradient, and the mean of the gradients of a stage, are those of dual points.
 
+    Args:
+        problem: What to solve.
+        starts: Feasible weights to start from, beside those that the problem knows.
+
     References:
         Y. Nesterov, Smoothing technique and its applications in semidefinite optimization, Math.
         Program. 110, 2007; Y. Zhou, Y. Saad, M. L. Tiago, J. R. Chelikowsky, Self-consistent-field
         calculations using Chebyshev-filtered subspace iteration, J. Comput. Phys. 219, 2006.
     """
-    w = min(problem.starts(), key=problem.norm)
-    first = best = problem.norm(w)
-    best_w, bound = w, 0.0
+    w = min((*starts, *problem.starts()), key=problem.norm)
+    first, bound = problem.norm(w), 0.0
+    if first <= _EXACT:
+        return w, 0.0
+    # Smoothing hides a gap that is far below it, and then a rule may do better than the search.
+    best_w = min((w, *problem.others()), key=problem.norm)
+    best = problem.norm(best_w)
     search = _Search(problem)
     search.warm(w)
     for share, steps in _STAGES:
@@ -91,8 +104,13 @@ class _Search:
             grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
             uphill = float(at.stretch @ (new - x)) < 0
             y = new if uphill else new + (momentum - 1) / grown * (new - x)
-            x, momentum = new, 1.0 if uphill else grown
             at = self._edge(y, mu)
+            if math.isinf(at.value):
+                # V did not see how much too long the step was.
+                self.stiffness *= 4
+                y, momentum, at = x, 1.0, self._edge(x, mu)
+                continue
+            x, momentum = new, 1.0 if uphill else grown
         return x, [self._edge(x, mu), _Dual(at.value, trace, stretch)]
 
     def _step(self, y: Floats, at: _Dual, mu: float) -> Floats:
@@ -113,7 +131,10 @@ class _Search:
             self.stiffness *= 2
 
     def _edge(self, w: Floats, mu: float) -> _Dual:
-        U, sizes = self._filter(self.problem.matrix(w))
+        filtered = self._filter(self.problem.matrix(w))
+        if filtered is None:
+            return _Dual(math.inf, 0.0, np.zeros_like(w))
+        U, sizes = filtered
         top = float(sizes.max())
         soft = np.exp((sizes - top) / mu)
         total = float(soft.sum())
@@ -124,8 +145,10 @@ class _Search:
             self.problem.stretch(U, self.V, shares),
         )
 
-    def _filter(self, W: Matrix) -> tuple[Floats, Floats]:
+    def _filter(self, W: Matrix) -> tuple[Floats, Floats] | None:
         """Turn V toward the singular vectors of large values; return U and these Ritz values.
+
+        None, and V stays, if some value is several times as large as all before.
 
         Whatever V is, columns of U and V have unit length and sum to 0, all that a dual point
         needs.
@@ -135,7 +158,10 @@ class _Search:
         before, now = self.V, scale * (T @ (W @ self.V)) - self.V
         for _ in range(_DEGREE - 1):
             before, now = now, 2 * (scale * (T @ (W @ now)) - now) - before
-        now = now / np.linalg.norm(now, axis=0)
+        growth = np.linalg.norm(now, axis=0)
+        if not growth.max() <= _LARGEST:
+            return None
+        now = now / growth
         for _ in range(2):
             now = now - now.mean(axis=0)
             # Several times faster than a QR factorisation, and as good when done twice.

@@ -20,7 +20,8 @@ def finite_time_length(topology: Topology | Schedule, *, start: int | None = Non
     r"""Return the least k with :math:`W_{s+k-1} \cdots W_s = J` to rounding, or None.
 
     Rounding is 1e-12 on a generic vector. A contraction does not count, however often it is
-    repeated: the product of a period less J must vanish at one of its powers.
+    repeated: the product of a period less J must vanish at one of its powers. Nor does agreement
+    on something else than the mean, as of W whose columns do not sum to 1.
 
     Args:
         topology: A Topology, or a Schedule with a period.
@@ -41,7 +42,7 @@ def finite_time_length(topology: Topology | Schedule, *, start: int | None = Non
         True
 
     References:
-        C. Delvenne, R. Carli, S. Zampieri, Optimal strategies in the average consensus problem,
+        J.-C. Delvenne, R. Carli, S. Zampieri, Optimal strategies in the average consensus problem,
         Systems & Control Letters 58, 2009. B. Ying et al., Exponential graph is provably efficient
         for decentralized deep training, NeurIPS 2021.
     """
@@ -58,12 +59,29 @@ def finite_time_length(topology: Topology | Schedule, *, start: int | None = Non
         return 0
     steps = [schedule.at(k).W for k in range(period)]
     # Products that differ by where in the cycle they begin have the same eigenvalues but for 0.
-    if not _is_exact(steps):
+    if not _is_exact(_once(steps)):
         return None
-    return max(_length(steps, first) for first in starts)
+    lengths = [_length(steps, first) for first in starts]
+    found = [length for length in lengths if length is not None]
+    return max(found) if len(found) == len(lengths) else None
+
+
+def _once(steps: list[Matrix]) -> list[Matrix]:
+    """Return the steps that are repeated, as often as may be, to make up all.
+
+    Repeated often enough, a contraction ends in rounding too.
+    """
+    number = len(steps)
+    for part in range(1, number):
+        if number % part == 0 and all(
+            abs(steps[k] - steps[k % part]).max() == 0 for k in range(part, number)
+        ):
+            return steps[:part]
+    return steps
 
 
 def _is_exact(steps: list[Matrix]) -> bool:
+    """Say whether differences vanish after some steps, be it at the mean or elsewhere."""
     n = steps[0].shape[0]
 
     def period(v: Floats) -> Floats:
@@ -73,19 +91,17 @@ def _is_exact(steps: list[Matrix]) -> bool:
 
     v = generic(n)
     v = v - v.mean()
-    once = period(v)
-    if np.linalg.norm(once) <= _ROUNDING:
-        # A repeated graph may contract as far as that within a long period.
-        alike = all(abs(W - steps[0]).max() == 0 for W in steps)
-        return not alike or nilpotent(lambda u: np.asarray(steps[0] @ u - u.mean()), n, _PERIODS)
+    if np.linalg.norm(period(v)) <= _ROUNDING:
+        return True
     return nilpotent(lambda u: period(u - u.mean()), n, _PERIODS)
 
 
-def _length(steps: list[Matrix], first: int) -> int:
+def _length(steps: list[Matrix], first: int) -> int | None:
+    """Return the least number of steps to the mean; None if they end elsewhere."""
     v = generic(steps[0].shape[0])
-    v = v - v.mean()
+    mean = v.mean()
     for k in range((_PERIODS + 1) * len(steps)):
         v = np.asarray(steps[(first + k) % len(steps)] @ v)
-        if np.linalg.norm(v - v.mean()) <= _ROUNDING:
+        if np.linalg.norm(v - mean) <= _ROUNDING:
             return k + 1
-    return _PERIODS * len(steps)
+    return None

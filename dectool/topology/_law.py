@@ -12,6 +12,7 @@ from scipy import sparse
 
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology._edges import Floats, Ints, Matrix
+from dectool.topology._steps import members_of
 from dectool.topology._topology import Topology
 from dectool.topology._validation import TOLERANCE, as_csr
 
@@ -83,7 +84,7 @@ class Law:
             >>> round(float(law.mean[0, 2]), 12)
             0.0625
         """
-        members = tuple(topologies)
+        members = members_of(topologies)
         chances = probabilities_of(members, probabilities)
         few = Few.of(members[0].size, [member.W for member in members], chances)
         return cls(few.mean, few.forward, None if few.symmetric else few.backward)
@@ -100,9 +101,9 @@ class Law:
 
         Raises:
             ArgumentTypeError: ``mean`` is no matrix of numbers.
-            TopologyError: The mean is not square, a function returns another shape, or the
-                moments cannot be of one law of matrices whose rows sum to 1: forward(11ᵀ) is not
-                11ᵀ, or backward is not the adjoint of forward.
+            TopologyError: The mean is not square, a function returns another shape or no numbers,
+                or the moments cannot be of one law of matrices whose rows sum to 1: forward(11ᵀ)
+                is not 11ᵀ, backward is not the adjoint of forward, or the mean is another.
 
         Example:
             >>> import numpy as np
@@ -128,6 +129,8 @@ class Law:
                     f"{what} must return an array of shape {(n, n)}, as X has, got shape "
                     f"{np.shape(image)}"
                 )
+            if not np.isfinite(image).all():
+                raise TopologyError(f"{what} must return finite numbers, got inf or nan")
         if np.abs(images[0] - ones).max() > TOLERANCE:
             raise TopologyError(
                 "forward(X) must be E[W X Wᵀ], and forward of a matrix of ones is off by "
@@ -138,6 +141,15 @@ class Law:
             raise TopologyError(
                 "backward(X) must be E[Wᵀ X W], but <Y, forward(X)> and <backward(Y), X> differ; "
                 "give backward too if some W is not symmetric"
+            )
+        # As rows of W sum to 1, E[W (x1ᵀ + 1xᵀ) Wᵀ] = (E[W] x) 1ᵀ + 1 (E[W] x)ᵀ.
+        x = rng.standard_normal(n)
+        moved = np.asarray(law.mean @ x)
+        off = np.abs(law.forward(np.add.outer(x, x)) - np.add.outer(moved, moved)).max()
+        if not off <= TOLERANCE:
+            raise TopologyError(
+                "mean must be E[W], and forward, which is E[W X Wᵀ], says another: for "
+                f"X = x1ᵀ + 1xᵀ they differ by {off:.3g}; one of them is wrong"
             )
         return law
 
@@ -202,23 +214,14 @@ class Law:
 def probabilities_of(
     topologies: tuple[Topology, ...], probabilities: Sequence[float] | None
 ) -> Floats:
-    """Return the probabilities of topologies, which are checked too."""
-    if not topologies:
-        raise ArgumentError("topologies must hold at least 1 Topology, got none")
-    for k, member in enumerate(topologies):
-        if not isinstance(member, Topology):
-            raise ArgumentTypeError(
-                f"topologies[{k}] must be a Topology, got {type(member).__name__}"
-            )
-        if member.size != topologies[0].size:
-            raise TopologyError(
-                f"topologies[{k}] is {member.name} of size {member.size}, but topologies[0] is "
-                f"{topologies[0].name} of size {topologies[0].size}; all need the same ranks"
-            )
+    """Return the probability of each topology, checked."""
     number = len(topologies)
     if probabilities is None:
         return np.full(number, 1.0 / number)
-    chances = np.asarray(probabilities, np.float64)
+    try:
+        chances = np.asarray(probabilities, np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"probabilities must be numbers, got {probabilities!r}") from None
     if chances.shape != (number,):
         raise ArgumentError(
             f"probabilities must be {number} numbers, one for each topology, got shape "

@@ -35,8 +35,8 @@ class MatchaPlan:
         matchings: The edges (i, j), i < j, of each matching; L_j is its Laplacian.
         probabilities: Chance p_j of each matching to be used in a step, independent of the others.
         alpha: Weight α of every edge in use.
-        gap: Certified: no other probabilities within the budget have a λ₂ of the mean Laplacian
-            that is larger by more than this factor minus 1.
+        gap: Certified: with other probabilities within the budget, λ₂ of the mean Laplacian is at
+            most 1 + gap times as large.
     """
 
     size: int

@@ -6,13 +6,46 @@ import numpy as np
 from scipy import sparse
 
 from dectool.errors import TopologyError
-from dectool.topology._edges import Floats, Matrix
+from dectool.topology._edges import Floats, Ints, Matrix
 
 _POWER_STEPS = 3000
 
 
 def fixed_vector(A: Matrix) -> Floats:
-    """Return v with A v = v and entries that sum to 1, shape (n,); the columns of A sum to 1."""
+    """Return v with A v = v and entries that sum to 1, shape (n,); the columns of A sum to 1.
+
+    Ranks that hand all on, and get nothing back, end with nothing.
+
+    Raises:
+        TopologyError: There is more than one such v.
+    """
+    members = _last_holders(A)
+    v = np.zeros(A.shape[0])
+    v[members] = _of_connected(A if members.size == v.size else A[members][:, members].tocsr())
+    return v
+
+
+def _last_holders(A: Matrix) -> Ints:
+    """Return the ranks that pass on to each other alone; they are connected."""
+    from scipy.sparse.csgraph import connected_components
+
+    number, member = connected_components(A.copy(), directed=True, connection="strong")
+    entries = A.tocoo()
+    hands_on = np.zeros(number, dtype=bool)
+    origin, target = member[entries.col], member[entries.row]
+    hands_on[origin[origin != target]] = True
+    closed = np.flatnonzero(~hands_on)
+    if closed.size > 1:
+        first, second = (int(np.flatnonzero(member == part)[0]) for part in closed[:2])
+        raise TopologyError(
+            f"this {A.shape[0]} x {A.shape[0]} matrix has no unique Perron vector: its eigenvalue "
+            f"1 is repeated, as nothing leads from rank {first} to rank {second} or back; connect "
+            "the graph"
+        )
+    return np.flatnonzero(member == closed[0])
+
+
+def _of_connected(A: Matrix) -> Floats:
     n = A.shape[0]
     if n == 1:
         return np.ones(1)

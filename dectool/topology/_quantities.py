@@ -24,6 +24,7 @@ from dectool.topology._guards import (
 from dectool.topology._mean_square import expected_contraction
 from dectool.topology._schedule import Schedule
 from dectool.topology._topology import Topology
+from dectool.topology._validation import TOLERANCE
 
 _WORK = 20_000_000_000
 """Multiplications after which a walk that has not settled is given up (half a minute)."""
@@ -61,6 +62,7 @@ def consensus_rate(topology: Topology | Schedule) -> float:
         need_doubly("consensus_rate", topology)
         return 1.0 - topology.rho**2
     if topology.period is None:
+        _need_sums_kept("consensus_rate", topology)
         return 1.0 - expected_contraction(topology)
     for k in range(topology.period):
         need_doubly("consensus_rate", topology.at(k))
@@ -101,6 +103,7 @@ def consensus_rounds(topology: Topology | Schedule, eps: float) -> int:
         need_doubly("consensus_rounds", topology)
         return rounds_within(topology.rho, eps, topology.name)
     if topology.period is None:
+        _need_sums_kept("consensus_rounds", topology)
         return rounds_within(math.sqrt(expected_contraction(topology)), eps, topology.name)
     for k in range(topology.period):
         need_doubly("consensus_rounds", topology.at(k))
@@ -206,6 +209,20 @@ def dobrushin(topology: Topology | Schedule, *, start: int = 0, length: int | No
         need_chain("dobrushin", topology.at(k))
         product = np.asarray(topology.at(k).W @ product)
     return float(max(0.5 * np.abs(product[i:] - row).sum(1).max() for i, row in enumerate(product)))
+
+
+def _need_sums_kept(who: str, schedule: Schedule) -> None:
+    """Refuse random steps whose columns do not all sum to 1; rows are checked elsewhere."""
+    law = schedule.law
+    if law.is_symmetric or law.size > _spectrum.DENSE_RESCUE:
+        return
+    # The second moment of the sums of columns.
+    if np.abs(law.backward(np.ones((law.size, law.size))) - 1.0).max() > TOLERANCE:
+        raise TopologyError(
+            f"{who} needs rows and columns that sum to 1, and some columns in steps of "
+            f"{schedule.name} do not, so that the mean moves; use expected_contraction, which is "
+            "about the distance to the mean of the moment"
+        )
 
 
 def rounds_within(rho: float, eps: float, name: str) -> int:

@@ -16,6 +16,7 @@ from dectool.topology._edges import Floats, count, real
 from dectool.topology._law import Few, Law, probabilities_of
 from dectool.topology._schedule import Schedule
 from dectool.topology._schedules import one_peer_exponential
+from dectool.topology._steps import members_of
 from dectool.topology._topology import Topology
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def random_choice(
         >>> s, s.at(0).name
         (<Schedule: random one of ring of 8, star of 8, no period>, 'ring of 8')
     """
-    members = tuple(topologies)
+    members = members_of(topologies)
     chances = probabilities_of(members, probabilities)
     names = [member.name for member in members]
     shown = ", ".join(names if len(names) <= 3 else [*names[:2], f"... ({len(names)} in all)"])

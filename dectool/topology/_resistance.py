@@ -89,7 +89,10 @@ def _laplacian(topology: Topology) -> Matrix:
 
 
 def _pairs(between: tuple[int, int] | Sequence[tuple[int, int]], n: int) -> Ints:
-    pairs = np.asarray(between)
+    try:
+        pairs = np.asarray(between)
+    except ValueError:  # rows of unlike length
+        pairs = np.zeros(0)
     good = pairs.dtype.kind in "iu" and pairs.ndim in (1, 2) and pairs.shape[-1] == 2
     if not good or pairs.min(initial=0) < 0 or pairs.max(initial=0) >= n:
         raise ArgumentError(

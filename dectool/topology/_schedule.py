@@ -30,7 +30,9 @@ class Schedule:
             function without arguments that returns it.
 
     Raises:
-        ArgumentError: The period is below 1.
+        ArgumentError: The size or the period is below 1.
+        ArgumentTypeError: ``make`` is no function, or the law is none.
+        TopologyError: The law is of another number of ranks.
 
     Example:
         >>> from dectool import topology
@@ -49,11 +51,16 @@ class Schedule:
         name: str,
         law: Law | Callable[[], Law] | None = None,
     ) -> None:
+        if not callable(make):
+            raise ArgumentTypeError(
+                f"make must be a function of the step k, got {type(make).__name__}; for one "
+                "Topology use topology.static(t), for several topology.periodic([t, u])"
+            )
         self._make = make
         self._size = count("size", size, 1)
         self._period = None if period is None else count("period", period, 1)
         self._name = name
-        self._law = law
+        self._law = law if law is None or callable(law) else self._fitting(law)
         self._cache: dict[int, Topology] = {}
 
     @property
@@ -84,7 +91,7 @@ class Schedule:
             <Law of W, size 8>
         """
         if callable(self._law):
-            self._law = self._law()
+            self._law = self._fitting(self._law())
         if self._law is None and self.period == 1:
             self._law = Law.finite([self.at(0)])
         if self._law is not None:
@@ -112,8 +119,9 @@ class Schedule:
             k: Step, at least 0.
 
         Raises:
-            ArgumentError: k is negative, or the topology made for it has another size.
+            ArgumentError: k is negative.
             ArgumentTypeError: k is not an integer, or what was made is no Topology.
+            TopologyError: The topology made for it has another size.
 
         Example:
             >>> from dectool import topology
@@ -171,6 +179,19 @@ class Schedule:
             return np.asarray(out - v.mean())
 
         return _spectrum.operator_norm(forth, back, n)
+
+    def _fitting(self, law: object) -> Law:
+        if not isinstance(law, Law):
+            raise ArgumentTypeError(
+                f"law of {self.name} must be a Law, or a function that returns one, got "
+                f"{type(law).__name__}; make one with topology.Law.finite(topologies)"
+            )
+        if law.size != self.size:
+            raise TopologyError(
+                f"{self.name} has size {self.size}, but its law is of {law.size} ranks; give that "
+                "of its own steps"
+            )
+        return law
 
     def _checked(self, step: int) -> Topology:
         made = self._make(step)

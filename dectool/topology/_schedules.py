@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
+from dectool.errors import ArgumentError
 from dectool.topology._convert import undirected_base
 from dectool.topology._edges import Ints, count
 from dectool.topology._law import Law
 from dectool.topology._matching_law import matching_law
 from dectool.topology._schedule import Schedule
-from dectool.topology._steps import Cycle, greedy_matching, half
+from dectool.topology._steps import Cycle, greedy_matching, half, members_of, need_member
 from dectool.topology._topology import Topology
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def static(topology: Topology) -> Schedule:
         >>> static(topology.ring(4)).at(10**9).name
         'ring of 4'
     """
-    _need_topology("topology", topology)
+    need_member("topology", topology)
     return Schedule(Cycle((topology,)), size=topology.size, period=1, name=topology.name)
 
 
@@ -58,16 +58,7 @@ def periodic(topologies: Sequence[Topology]) -> Schedule:
         >>> periodic([topology.ring(4), topology.star(4)])
         <Schedule: ring of 4 / star of 4, period 2>
     """
-    members = tuple(topologies)
-    if not members:
-        raise ArgumentError("topologies must hold at least 1 Topology, got none")
-    for k, member in enumerate(members):
-        _need_topology(f"topologies[{k}]", member)
-        if member.size != members[0].size:
-            raise TopologyError(
-                f"topologies[{k}] is {member.name} of size {member.size}, but topologies[0] is "
-                f"{members[0].name} of size {members[0].size}; every step needs the same ranks"
-            )
+    members = members_of(topologies)
     names = [member.name for member in members]
     shown = " / ".join(names if len(names) <= 3 else [*names[:2], f"... ({len(names)} in all)"])
     return Schedule(Cycle(members), size=members[0].size, period=len(members), name=shown)
@@ -232,11 +223,3 @@ class _Matching:
 
     def law(self) -> Law:
         return matching_law(self.base, self.name)
-
-
-def _need_topology(what: str, value: object) -> None:
-    if not isinstance(value, Topology):
-        raise ArgumentTypeError(
-            f"{what} must be a Topology, got {type(value).__name__}; "
-            "make one with topology.ring(n), topology.from_graph(graph) or topology.from_matrix(W)"
-        )

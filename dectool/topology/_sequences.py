@@ -9,7 +9,7 @@ import numpy as np
 
 from dectool.errors import ArgumentError, TopologyError
 from dectool.topology import _spectrum
-from dectool.topology._convert import from_graph
+from dectool.topology._convert import connected_base, from_graph
 from dectool.topology._edges import Edges, Floats, count, to_graph
 from dectool.topology._schedule import Schedule
 from dectool.topology._topology import Topology
@@ -52,7 +52,7 @@ def b_connected(
         A. Nedić, A. Olshevsky, Distributed optimization over time-varying directed graphs, IEEE
         Trans. Automatic Control 60(3), 2015.
     """
-    base = graph if isinstance(graph, Topology) else from_graph(graph, weights="uniform")
+    base = connected_base(graph, "b_connected")
     window, seed = count("window", window, 1), count("seed", seed, 0)
     if weights is None:
         weights = "uniform_push" if base.is_directed else "metropolis_hastings"

@@ -13,6 +13,7 @@ _SWEEPS = 300
 _NEWTON = 60
 _CLOSE = 4e-16
 _ENOUGH = 1e-12
+_ROUNDING = 1e-14
 
 
 def sinkhorn(edges: Edges) -> Matrix:
@@ -28,12 +29,14 @@ def sinkhorn(edges: Edges) -> Matrix:
     shape = (edges.size, edges.size)
     A: Matrix = sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=shape).tocsr()
     _check_circuits(A, edges)
-    x, y = np.zeros(edges.size), np.zeros(edges.size)
+    x, y, best = np.zeros(edges.size), np.zeros(edges.size), np.inf
     for _ in range(_SWEEPS):
         x = x - np.log(row_sums(_scaled(A, x, y)))
         sums = column_sums(_scaled(A, x, y))
-        if np.abs(sums - 1).max() <= _CLOSE:
+        error = np.abs(sums - 1).max()
+        if error <= _CLOSE or _ROUNDING >= error >= best:
             break
+        best = error
         y = y - np.log(sums)
     else:
         x, y = _newton(A, x, y)

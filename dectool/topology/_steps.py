@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology._edges import Floats, Ints
 from dectool.topology._topology import Topology
 
@@ -19,6 +22,41 @@ class Cycle:
 
     def __call__(self, k: int) -> Topology:
         return self.members[k % len(self.members)]
+
+
+def members_of(topologies: Any) -> tuple[Topology, ...]:
+    """Return topologies as a tuple: at least one, all of one size.
+
+    Raises:
+        ArgumentError: There is none.
+        ArgumentTypeError: It is no list, or a member is no Topology.
+        TopologyError: The sizes differ.
+    """
+    if not isinstance(topologies, Iterable):
+        raise ArgumentTypeError(
+            f"topologies must be a list of Topology, got {type(topologies).__name__}; for one "
+            "alone use topology.static(t)"
+        )
+    members = tuple(topologies)
+    if not members:
+        raise ArgumentError("topologies must hold at least 1 Topology, got none")
+    for k, member in enumerate(members):
+        need_member(f"topologies[{k}]", member)
+        if member.size != members[0].size:
+            raise TopologyError(
+                f"topologies[{k}] is {member.name} of size {member.size}, but topologies[0] is "
+                f"{members[0].name} of size {members[0].size}; every step needs the same ranks"
+            )
+    return members
+
+
+def need_member(what: str, value: object) -> None:
+    """Refuse what is no Topology."""
+    if not isinstance(value, Topology):
+        raise ArgumentTypeError(
+            f"{what} must be a Topology, got {type(value).__name__}; "
+            "make one with topology.ring(n), topology.from_graph(graph) or topology.from_matrix(W)"
+        )
 
 
 def half(sources: Ints, name: str) -> Topology:

@@ -339,6 +339,9 @@ class Topology:
 
         If the rows of W sum to 1: π with πᵀ W = πᵀ and sum 1, the weights of the consensus
         value. Otherwise (the columns do): n π with W π = π, the limit of push-sum weights.
+
+        Raises:
+            TopologyError: There is more than one, since parts of the graph settle by themselves.
         """
         if self.is_doubly_stochastic:
             vector = np.full(self.size, 1.0 / self.size)

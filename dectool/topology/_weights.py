@@ -173,13 +173,22 @@ def _from_mapping(edges: Edges, weights: Mapping[tuple[int, int], float]) -> Mat
                 f"weights has the key {key!r}; each key must be (i, j), receiver and sender, "
                 f"with ranks 0 to {n - 1}"
             )
-    values = np.array([float(value) for value in weights.values()])
+    values = np.array([_number(key, value) for key, value in weights.items()])
     rows, columns = np.array(list(weights), dtype=np.int64).reshape(-1, 2).T
     given: Matrix = sparse.coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
     missing = np.setdiff1d(np.arange(n), rows[rows == columns])
     diagonal = np.zeros(n)
     diagonal[missing] = 1.0 - row_sums(given)[missing]
     return as_csr(given + sparse.diags_array(diagonal))
+
+
+def _number(key: tuple[int, int], value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"weights[{key[0]}, {key[1]}] must be a number, got {value!r} ({type(value).__name__})"
+        ) from None
 
 
 def _is_entry(key: Any, n: int) -> bool:

@@ -32,6 +32,14 @@ class FaultyCommunicator(SimCommunicator):
         return self._life.restarts
 
     @property
+    def gone(self) -> tuple[int, ...]:
+        """Ranks that have not been there for as long as it takes to notice."""
+        absent = self._world_engine.absent(self._strand.clock)
+        if not absent:
+            return ()
+        return tuple(rank for rank in range(self.size) if self._world(rank) in absent)
+
+    @property
     def _life(self) -> Life:
         return cast(Life, self._strand.state)
 

@@ -202,42 +202,30 @@ class FaultyEngine(MortalEngine):
         self, source: int, dest: int, nbytes: int, at: float
     ) -> tuple[float, float, float]:
         """Return when a message leaves the port, is gone from it, and would arrive."""
-        state = self.ranks[source]
-        start = state.send_port if self._serial_send and state.send_port > at else at
-        released, arrival = self._transfer(source, dest, nbytes, start)
+        start, released, arrival = super()._set_out(source, dest, nbytes, at)
         factor = self.plan.slowness(source, dest, start)
         if factor != 1.0:
             released = start + (released - start) * factor
             arrival = start + (arrival - start) * factor
-        state.send_port = released
+            self.ranks[source].send_port = released
         return start, released, arrival
 
-    def reply(
+    def _goes_astray(
         self,
-        source: int,
-        dest: int,
+        key: Key,
         nbytes: int,
-        at: float,
-        channel: Channel,
-        come: Callable[[float], None],
+        start: float,
+        released: float,
+        arrival: float,
         lost: Callable[[str, float], None],
-    ) -> None:
-        """Send what is no parcel, unless its fate is another; the sender notices in the end."""
-        if dest == source:
-            come(at)
-            return
-        start, released, arrival = self._set_out(source, dest, nbytes, at)
+    ) -> bool:
+        source, dest, _ = key
         loss = self._fate(source, dest, start, released, arrival)
-        if loss is not None:
-            self.account.lose(source, dest, loss.kind, nbytes)
-            lost(loss.words, arrival + self._detection)
-        elif self._serial_receive:
-            key = (source, dest, channel)
-            self._take_in(key, nbytes, start, arrival, self._if_there(key, nbytes, come, lost))
-        else:
-            if self.trace is not None:
-                self.trace.message(source, dest, nbytes, start, arrival, channel)
-            come(arrival)
+        if loss is None:
+            return False
+        self.account.lose(source, dest, loss.kind, nbytes)
+        lost(loss.words, arrival + self._detection)
+        return True
 
     def _if_there(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.sim._numbers import check_number
 
 
 class Fault(abc.ABC):
@@ -100,7 +101,6 @@ def checked_ends(fault: Any) -> None:
 
 
 def _check_number(fault: Fault, name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise ArgumentTypeError(f"{type(fault).__name__}: {name}={value!r} must be a number")
+    check_number(type(fault).__name__, name, value)
     if math.isnan(value):
         raise ArgumentError(f"{type(fault).__name__}: {name} is NaN; it must be a number")

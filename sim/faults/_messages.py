@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dectool.errors import ArgumentError
+from dectool.sim._numbers import check_number
 from dectool.sim.faults._fault import (
     Fault,
     checked_ends,
@@ -31,6 +32,7 @@ class MessageLoss(Fault):
 
     Raises:
         ArgumentError: ``probability`` is not in [0, 1], or a rank is negative.
+        ArgumentTypeError: One of them is no number.
 
     Example:
         >>> import dectool
@@ -48,7 +50,8 @@ class MessageLoss(Fault):
     both: bool = False
 
     def _check(self) -> None:
-        if isinstance(self.probability, bool) or not 0.0 <= self.probability <= 1.0:
+        check_number("MessageLoss", "probability", self.probability)
+        if not 0.0 <= self.probability <= 1.0:
             raise ArgumentError(f"MessageLoss: probability={self.probability} must be from 0 to 1")
         checked_rank(self, "source", "dest", optional=True)
         checked_ends(self)

@@ -239,6 +239,10 @@ class MortalEngine(Engine):
         self._awaited[receipt.key[0]] -= 1
         self.complete(receipt, Missing(receipt.key, words, told, peer=True), told)
 
+    def absent(self, clock: float) -> frozenset[int]:
+        """Return the ranks that a rank whose clock says so knows not to be there."""
+        return self.plan.absent(clock, self._detection)
+
     # -- observing -----------------------------------------------------------------------------
 
     def observe(self, strand: Strand, step: int, value: Any) -> None:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
+import numpy as np
+
 from dectool.sim.faults._chance import Periods, exponential, uniform
 from dectool.sim.faults._fault import Fault
 from dectool.sim.faults._messages import LinkDown, MessageLoss, RandomLinkDown, SlowLink
@@ -60,6 +62,8 @@ class FaultPlan:
         self._seed = seed
         self._faults = list(enumerate(faults))
         self.gaps = [self._gaps_of(rank) for rank in range(size)]
+        every = [(rank, gap.start, gap.stop) for rank in range(size) for gap in self.gaps[rank]]
+        self._all_gaps = np.array(every).reshape(-1, 3)
         self._links: dict[tuple[int, int], _Link] = {}
         self._slow = [self._slow_of(rank) for rank in range(size)]
 
@@ -71,6 +75,12 @@ class FaultPlan:
             if gap.start <= time < gap.stop:
                 return gap
         return None
+
+    def absent(self, time: float, noticed: float) -> frozenset[int]:
+        """Return the ranks that are not there at a time, and have not been for some seconds."""
+        start, stop = self._all_gaps[:, 1], self._all_gaps[:, 2]
+        which = (start + noticed <= time) & (time < stop)
+        return frozenset(self._all_gaps[which, 0].astype(int).tolist())
 
     def next_death(self, rank: int, time: float) -> float:
         """Return when a rank crashes next, from a time on; ``inf`` for never."""

@@ -108,6 +108,16 @@ class Clocks:
         self._equal = self._equal and np.ndim(seconds) == 0
         self.time = self.time + seconds
 
+    def note_background(self, twin: Clocks) -> None:
+        """Take note of an operation in the background, whose clocks are to be reached later.
+
+        Args:
+            twin: The clocks at its end; they began as a copy of these.
+        """
+        self.messages = twin.messages
+        self.in_background += 1
+        self._equal = self._equal and twin._equal
+
     def spend(self, rate: float, nbytes: Any) -> None:
         """Let the time pass that each rank takes for ``nbytes`` at ``rate`` bytes per second."""
         if rate < math.inf and np.any(nbytes):

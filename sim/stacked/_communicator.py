@@ -266,8 +266,7 @@ class StackedCommunicator(StackedHierarchy):
         twin._clocks = copy.copy(self._clocks)
         twin._clocks.time = self._clocks.time.copy()
         value = operation(twin)
-        self._clocks.messages = twin._clocks.messages
-        self._clocks.in_background += 1
+        self._clocks.note_background(twin._clocks)
         return Background(value, twin._clocks.time)
 
     # -- time and chance -----------------------------------------------------------------------

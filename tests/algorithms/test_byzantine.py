@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import dectool
-from dectool import algorithms, problems, topology
+from dectool import algorithms, problems, theory, topology
 from dectool.algorithms import BRIDGE, ClippedGossip, ClippedGossipSGD, State
 from dectool.errors import ArgumentError, ArgumentTypeError
 from tests.solving import BACKENDS, quadratic, solve
@@ -60,6 +60,38 @@ def test_radius_of_the_neighbors():
     # Rank 0 of a path has one neighbour, and trusts it.
     ends = one_step(ClippedGossip(), [[0.0], [3.0], [9.0]], topology.path(3))
     np.testing.assert_allclose(ends[0], [1.0], atol=1e-15)
+
+
+def test_a_rank_with_few_neighbors_clips_at_the_nearest():
+    found = one_step(ClippedGossip(farthest=5), [[0.0], [3.0], [9.0]], topology.path(3))
+    np.testing.assert_allclose(found, [[1.0], [3.0], [7.0]], atol=1e-15)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_two_steps_with_momentum_by_hand(backend):
+    """Ranks at 0 and 4 descend apart along (2, -2), and radius 1 lets each come 1/2 back."""
+    algorithm = ClippedGossipSGD(lr=0.5, radius=1.0, beta=0.5)
+
+    def program(comm):
+        slope = comm.per_rank(lambda rank: np.array([2.0, -2.0])[[rank]])
+        state = algorithm.init(comm, comm.per_rank(lambda rank: np.array([4.0 * rank])), None)
+        found = []
+        for _ in range(2):
+            state = algorithm.step(comm, state, lambda x: slope)
+            found += [state.x, state.m]
+        return np.concatenate(found, axis=-1)
+
+    result = dectool.run(program, 2, backend=backend, topology=topology.complete(2))
+    expected = [[0.0, 1.0, -0.25, 1.5], [4.0, -1.0, 4.25, -1.5]]
+    np.testing.assert_array_equal(np.reshape(result.values, (2, 4)), expected)
+
+
+def test_momentum_leaves_the_end_of_adapt_then_combine():
+    """Where nothing is clipped: at rest, m is the gradient."""
+    descent = ClippedGossipSGD(lr=0.05, radius=INFINITE, beta=0.9)
+    found = solve(descent, quadratic(), topology=RING, steps=4000)
+    end = theory.fixed_point(algorithms.ATC(lr=0.05), quadratic(), RING)
+    np.testing.assert_allclose(found.x, end.x, atol=1e-11)
 
 
 def test_radius_may_be_a_function_of_the_step():

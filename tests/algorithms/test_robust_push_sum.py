@@ -91,3 +91,12 @@ def test_all_that_was_lost_comes_when_the_link_works_again() -> None:
     np.testing.assert_array_equal(during.x[1:], 0.0)
     after = solve(X, graph, steps=150, backend="sim", faults=cut, network=network)
     np.testing.assert_allclose(after.x, 2.25, atol=1e-10)
+
+
+def test_what_waits_for_a_rank_that_comes_late_is_there_for_it() -> None:
+    X = np.array([[9.0], [0.0], [0.0], [3.0]])
+    graph = topology.exponential(4, weights="uniform_push")
+    late, network = [sim.LateJoin(2, at=3.05)], sim.AlphaBeta(latency=0.1)
+    history = solve(X, graph, steps=200, backend="sim", faults=late, network=network)
+    assert history["alive"].min() == 3
+    np.testing.assert_allclose(history.x, 3.0, atol=1e-10)

@@ -80,6 +80,11 @@ def test_trace(cli, file, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.suffix == ".json") == ["trace.json"]
 
 
+def test_a_program_is_not_written_over(refused, file):
+    assert f"--trace {file} is the file of FILE too" in refused("run", file, "--trace", file)
+    assert file.read_text() == PROGRAM
+
+
 def test_file_sees_its_neighbours_and_its_dataclasses(cli, tmp_path):
     (tmp_path / "helper_of_program.py").write_text("ANSWER = 42\n")
     path = tmp_path / "random.py"
@@ -108,6 +113,7 @@ def test_file_sees_its_neighbours_and_its_dataclasses(cli, tmp_path):
         ("-n 0", ["n must be at least 1", "got 0"]),
         ("-n 5 --topology torus:2x2", ["has 4 ranks, but n=5"]),
         ("--seed -1", ["seed=-1"]),
+        ("--detection 0.5", ["--detection 0.5 would change nothing", "--fault"]),
         ("--ranks-per-node 0", ["ranks_per_node=0"]),
         ("--compute per_rank:9=2", ["do not fit 4 ranks"]),
         ("--function portable --backend stacked --trace t.json", ["trace=True needs single ranks"]),

@@ -199,6 +199,16 @@ def test_divergence_is_a_warning_and_a_status(cli):
         (f"{QUICK} --set foo=3", ["EXTRA has no parameter 'foo'", "known: lr"]),
         (f"{QUICK} --set lr=fast", ["lr is 'fast'"]),
         (f"{QUICK} --set lr", ["--set 'lr' must be NAME=VALUE"]),
+        (f"{QUICK} --lr 0.1 --set lr=0.2", ["--lr 0.1 and --set lr=0.2 are both given"]),
+        (f"{QUICK} --detection 0.5", ["--detection 0.5 would change nothing", "--fault"]),
+        (f"{QUICK} --l2 0.5", ["--l2 0.5 is for data, of which --problem quadratic has none"]),
+        (f"{QUICK} --no-bias", ["--no-bias is for data", "breast_cancer, digits or a file"]),
+        ("solve Gossip --loss hinge", ["--loss hinge is for data", "averaging has none"]),
+        (f"{QUICK} --save a.png --plot a.png", ["--plot a.png is the file of --save too"]),
+        (
+            "solve Gossip --topology one_peer_exponential --weights lazy",
+            ["'one_peer_exponential' has weights of its own"],
+        ),
         (f"{QUICK} --steps -1", ["steps=-1 must be an integer, at least 0"]),
         (f"{QUICK} --record-every 0", ["record_every=0"]),
         (f"{QUICK} --batch-size 4", ["Quadratic has no samples to draw"]),
@@ -230,6 +240,15 @@ def test_refused(refused, line, parts):
     text = refused(line)
     for part in parts:
         assert part in text
+
+
+@pytest.mark.parametrize("option", ["--save", "--checkpoint"])
+def test_data_are_not_written_over(refused, tmp_path, option):
+    path = tmp_path / "data.csv"
+    path.write_text("1,2,0\n3,4,1\n")
+    line = f"solve EXTRA -n 2 --checkpoint-every 5 --problem {path} {option}"
+    assert f"{option} {path} is the file of --problem too" in refused(line, path)
+    assert path.read_text() == "1,2,0\n3,4,1\n"
 
 
 def test_no_check_insists(cli):

@@ -95,6 +95,7 @@ def test_weights_of_the_text_go_before_those_of_the_option():
         ("random_regular:1", ["degree=1 cannot connect"]),
         ("erdos_renyi:2", ["p must be a probability", "got 2"]),
         ("one_peer_exponential:weights=lazy", ["there is no 'weights'", "symmetric"]),
+        ("random_pair:ring,weights=lazy", ["there is no 'weights'", "seed"]),
         ("one_peer_exponential:symmetric=perhaps", ["'perhaps' must be true or false"]),
         ("random_matching", ["it needs graph"]),
         ("random_matching:exponential", ["needs an undirected graph"]),
@@ -110,6 +111,14 @@ def test_wrong_topology(text, parts):
         specs.topology(text, 16)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["one_peer_exponential", "base_k:2", "random_pair:ring"])
+def test_weights_that_would_change_nothing(text):
+    """A schedule that nobody weighs; what is made of a graph may be one."""
+    with pytest.raises(ArgumentError, match=r"has weights of its own, so weights='lazy' would"):
+        specs.topology(text, 16, weights="lazy")
+    assert specs.topology("b_connected:ring,window=2", 16, weights="lazy").at(0).weights == "lazy"
 
 
 def test_hypercube_needs_a_power_of_two():
@@ -160,6 +169,7 @@ def test_computes():
         (specs.compute, "per_rank:a=3", ["'a' is not a whole number", "(example: per_rank:3=10"]),
         (specs.compute, "per_rank", ["'' is not a whole number"]),
         (specs.compute, "per_rank:3=10,base=fast", ["compute 'fast' is unknown"]),
+        (specs.compute, "per_rank:3=10,1=2,3=5", ["rank 3 is given twice", "(example: per_rank"]),
     ],
 )
 def test_wrong_models(read, text, parts):
@@ -195,3 +205,8 @@ def test_value(text, expected):
 def test_assignment_must_be_name_and_value(text):
     with pytest.raises(ArgumentError, match=r"--stop '.*' must be NAME=VALUE"):
         specs.assignments("--stop", [text], specs.real)
+
+
+def test_an_assignment_is_made_once():
+    with pytest.raises(ArgumentError, match=r"--stop 'gap=2': gap is given twice"):
+        specs.assignments("--stop", ["gap=1", "distance=1", "gap=2"], specs.real)

@@ -350,6 +350,11 @@ def test_a_picture_of_what_never_averages():
     assert [text.get_text() for text in totals.texts] == ["never"]
 
 
+def test_a_picture_of_what_keeps_no_mean():
+    (totals, *_), _ = drawn([topology.star(8, weights="uniform"), topology.ring(8)])
+    assert totals.texts[0].get_text() == "no mean"
+
+
 def test_a_sample_is_marked(cli):
     words = "topology random_matching:ring ring b_connected:ring,window=2 -n 8"
     lines = cli(words).stdout.splitlines()
@@ -395,6 +400,10 @@ def test_a_narrow_terminal(cli, monkeypatch, width, there, missing):
             ["weights='lazy' needs an undirected graph"],
         ),
         ("topology --weights lzay", ["weights='lzay' is unknown"]),
+        (
+            "topology base_k random_pair:ring --weights lazy",
+            ["--weights lazy would change nothing", "base_k, random_pair:ring would keep"],
+        ),
         ("topology ring -d -1", ["--numbers -1 must be at least 0"]),
         ("topology ring -d 0 --network alphabeta", ["--numbers 0", "at least 1"]),
         ("topology ring --network etherent", ["network 'etherent' is unknown"]),

@@ -124,6 +124,8 @@ class Odd(problems.Problem):
         (lambda: L1("a"), ArgumentTypeError, "L1: weight='a' must be a real number"),
         (lambda: Box(1.0, 0.0), ArgumentError, "Box: low=1.0 and high=0.0 leave nothing"),
         (lambda: Box(low=np.nan), ArgumentError, "Box: low=nan"),
+        (lambda: Box(high="1"), ArgumentTypeError, "Box: high is '1'; give a number"),
+        (lambda: problems.Among(Odd(), [0.5]), ArgumentTypeError, "Among: ranks holds 0.5; give"),
         (lambda: Composite(L1(1.0), L1(1.0)), ArgumentTypeError, "smooth is a L1"),
         (lambda: Composite(Odd(), 0.1), ArgumentTypeError, "regularizer is 0.1; give one of dect"),
         (

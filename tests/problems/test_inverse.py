@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dectool import problems
+import dectool
+from dectool import algorithms, problems, topology
 from dectool.errors import ArgumentError
 from dectool.problems import _inverse
 
@@ -194,6 +195,21 @@ def test_few_samples_leave_directions_flat():
     assert problems.LeastSquares(np.ones((8, 2)), np.ones(8), n=2).mu_min == 0.0
     assert problems.Quadratic(h=[[-1.0], [3.0]], b=[[0.0], [0.0]]).mu_min == -1.0
     assert problems.Curvature(1.0, 1.0, 1.0).mu_min == 0.0
+
+
+def test_rounding_is_no_curvature():
+    """Functions of rank one are convex, and so ADMM may have their proximal points."""
+    v = np.random.default_rng(3).standard_normal((40, 3))
+    p = problems.Quadratic(h=v[:, :, None] * v[:, None], b=v)
+    assert np.linalg.eigvalsh(v[:, :, None] * v[:, None]).min() < 0.0
+    assert p.mu_min == 0.0
+    admm, graph = algorithms.DecentralizedADMM(), topology.ring(40)
+    assert np.isfinite(dectool.solve(admm, p, topology=graph, steps=2).x).all()
+
+
+def test_a_bound_among_some_ranks_is_that_of_all():
+    some = problems.Among(problems.Averaging(np.eye(3)), [0, 2])
+    assert (some.mu, some.mu_min, some.L) == (1.0, 1.0, 1.0)
 
 
 def test_among_some_ranks(make, kind):

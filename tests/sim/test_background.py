@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dectool
-from dectool import sim, topology
+from dectool import compression, sim, topology
 from dectool.errors import UnsupportedOperation
 
 NET = sim.AlphaBeta(latency=1.0)
@@ -103,3 +103,21 @@ def test_unwaited_operations_do_not_hold_the_run_up() -> None:
         comm.ineighbor_allreduce(X)
 
     assert dectool.run(program, topology=topology.ring(3), network=NET).time == 0.0
+
+
+def test_what_the_background_did_to_clocks_counts_where_messages_take_no_time() -> None:
+    """Compressing takes each rank another time, and who waits for a neighbour waits for that."""
+
+    def program(comm: Any) -> Any:
+        x = comm.per_rank(lambda rank: np.arange(5.0))
+        comm.iallreduce(x, compressor=compression.Cast("float16")).wait()
+        comm.neighbor_allreduce(x)
+        return comm.now()
+
+    network = sim.AlphaBeta(codec=sim.Codec(compress=8.0, decompress=8.0))
+    sides = [
+        dectool.run(program, backend=name, topology=topology.ring(3), network=network).times
+        for name in ("sim", "stacked")
+    ]
+    assert list(sides[0]) == list(sides[1])
+    assert max(sides[0]) > 0.0

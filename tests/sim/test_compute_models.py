@@ -9,7 +9,7 @@ import pytest
 
 import dectool
 from dectool import sim
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, ArgumentTypeError
 
 STEPS = 12_000
 
@@ -85,6 +85,24 @@ def test_wrong_parameters_are_named(message: str) -> None:
         WRONG[message]()
 
 
+NO_NUMBERS = {
+    "Constant: seconds='1' must be a number": lambda: sim.Constant("1"),
+    "Exponential: mean=None must be a number": lambda: sim.Exponential(None),
+    "LogNormal: median=": lambda: sim.LogNormal(np.ones(2), 1.0),
+    "Pareto: shape=True": lambda: sim.Pareto(1.0, True),
+    "FlopRate: rate=1j": lambda: sim.FlopRate(1j),
+    "PerRank: factors is 5; give one factor per rank": lambda: sim.PerRank(5),
+    r"PerRank: factors is \{1\.5: 2\.0\}; give": lambda: sim.PerRank({1.5: 2.0}),
+    r"PerRank: factors\[1\]='slow' must be a number": lambda: sim.PerRank([1.0, "slow"]),
+}
+
+
+@pytest.mark.parametrize("message", NO_NUMBERS)
+def test_what_is_no_number_is_named(message: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=message):
+        NO_NUMBERS[message]()
+
+
 def test_factors_must_fit_the_ranks() -> None:
     def program(comm: Any) -> None:
         with comm.computing():
@@ -95,6 +113,39 @@ def test_factors_must_fit_the_ranks() -> None:
             dectool.run(program, 3, compute=sim.PerRank(factors))
     with pytest.raises(ArgumentError, match=r"comm.computing\(flops=...\)"):
         dectool.run(program, 3, compute=sim.FlopRate(1.0))
+
+
+class Drawn(sim.ComputeModel):
+    """Draws what it is told."""
+
+    def __init__(self, times: Any) -> None:
+        self.times = times
+
+    def draw(self, rng: np.random.Generator, size: int) -> Any:
+        return np.asarray(self.times)
+
+
+@pytest.mark.parametrize("backend", ["sim", "stacked"])
+@pytest.mark.parametrize(
+    ("model", "flops", "message"),
+    [
+        (Drawn([1.0, np.nan]), None, r"drew times from nan to nan s; each must be finite"),
+        (Drawn([1.0, -1.0]), None, r"drew times from -1.0 to 1.0 s"),
+        (Drawn([1.0, 1.0, 1.0]), None, r"drew times of shape \(3,\); .* each of the 2 ranks"),
+        (sim.FlopRate(1e-320), 1.0, r"FlopRate\(.*\) drew times from inf to inf s"),
+        (sim.FlopRate(1e9), np.nan, r"computing: flops=nan must be finite and at least 0"),
+        (sim.FlopRate(1e9), -1.0, r"computing: flops=-1.0 must be finite and at least 0"),
+    ],
+)
+def test_times_that_are_none(backend: str, model: Any, flops: Any, message: str) -> None:
+    """A clock that is NaN, or that goes back, would say nothing of it."""
+
+    def program(comm: Any) -> None:
+        with comm.computing(flops=flops):
+            pass
+
+    with pytest.raises(ArgumentError, match=message):
+        dectool.run(program, 2, backend=backend, compute=model)
 
 
 def test_draws_do_not_depend_on_the_order_of_ranks() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import dectool
 from dectool import sim, topology
+from dectool.communicator._missing import Missing, without
 from dectool.errors import DectoolError, MessageLostError, PeerLostError
 
 LATENCY = 0.5
@@ -288,3 +289,12 @@ def test_faults_that_never_strike_change_nothing(network: Any) -> None:
     assert list(plain.times) == list(faulty.times)
     assert (plain.messages, plain.bytes) == (faulty.messages, faulty.bytes)
     assert faulty.faults.messages_lost == 0
+
+
+def test_weights_that_cancel_are_not_rescaled() -> None:
+    """What is left of 0.1 + 0.2 - 0.3 is rounding, and a factor of 1e16 would not be a weight."""
+    key = (0, 1, ("world", "neighbor_allreduce"))
+    lost = Missing(key, "whose message was lost", 1.0, peer=False)
+    with pytest.raises(MessageLostError, match="whose message was lost"):
+        without((0.1 + 0.2, -0.3, 1.0), (True, True, False), [lost])
+    assert sum(without((0.5, -0.3, 0.8), (True, True, False), [lost])) == pytest.approx(1.0)

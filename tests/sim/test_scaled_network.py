@@ -7,7 +7,7 @@ import pytest
 
 import dectool
 from dectool import compression, sim, topology
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, ArgumentTypeError
 
 NETWORKS = (
     sim.AlphaBeta(latency=1e-3, bandwidth=1e6),
@@ -54,3 +54,26 @@ def test_what_it_says_of_itself():
 def test_factors_that_are_none(factor):
     with pytest.raises(ArgumentError, match="factor"):
         sim.AlphaBeta().scaled(factor)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: sim.AlphaBeta(latency="soon"), r"latency='soon' must be a number, or an array"),
+        (lambda: sim.AlphaBeta(bandwidth=[[1.0], [1.0, 2.0]]), r"bandwidth=.* must be a number"),
+        (lambda: sim.LogGP(L="1"), r"LogGP: L='1' must be a number"),
+        (lambda: sim.Codec(compress=None), r"Codec: compress=None must be a number"),
+        (lambda: sim.AlphaBeta().scaled("2"), r"scaled: factor='2' must be a number"),
+    ],
+)
+def test_what_is_no_number_is_named(make, words):
+    with pytest.raises(ArgumentTypeError, match=words):
+        make()
+
+
+def test_a_codec_is_part_of_what_a_network_is():
+    """Histories keep the text, and tell by it what they were made on."""
+    codec = sim.Codec(compress=2e9)
+    for make in (sim.AlphaBeta, lambda **more: sim.LogGP(1e-5, **more)):
+        assert repr(codec) in repr(make(codec=codec))
+        assert "codec" not in repr(make())

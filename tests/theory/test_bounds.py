@@ -240,6 +240,12 @@ def test_extra_contracts_by_the_best_delta():
     assert best <= _bounds_exact._extra_delta(lr, L, mu, low, gap) <= 1.001 * best
 
 
+def test_extra_contracts_by_nothing_at_the_largest_step():
+    # Of one curvature and eigenvalues 0 of W that is 1 / L; rounding may leave 1 / L below it.
+    lr = np.nextafter(1.0, 0.0)
+    assert _bounds_exact._extra_delta(lr, 1.0, 1.0, 0.5, 0.5) == pytest.approx(0.0, abs=1e-12)
+
+
 def test_extra_begins_where_its_dual_variable_does():
     # z = (q; x) with q^0 = U x^0, q* = -lr U^+ grad f(x*), U^2 = (I - W)/2, in |.|_G.
     extra, x0 = algorithms.EXTRA(lr=0.02), np.arange(8.0)[:, None] ** 2
@@ -313,10 +319,58 @@ def test_a_history_of_another_run_is_refused():
         rate.check(sparse)
 
 
+def test_a_step_size_that_changes_is_refused():
+    atc = algorithms.ATC(lr=lambda k: 0.1)
+    history = dectool.solve(atc, QUADRATIC, topology=RING, steps=5)
+    step, _ = theory.bounds(atc, QUADRATIC, RING)
+    assert step.applies
+    with pytest.raises(ArgumentError, match="lr of the run changes from step to step"):
+        step.check(history)
+
+
+def test_runs_that_stand_still_or_grow_slowly_are_seen():
+    nids = algorithms.NIDS(lr=1e-4)
+    history = dectool.solve(nids, QUADRATIC, topology=RING, steps=40)
+    step, rate = theory.bounds(nids, QUADRATIC, RING)
+    assert 0.9998 < rate.value < 1.0
+    assert step.check(history)
+    assert rate.check(history)
+    history.records["change"] = np.ones(41)
+    assert not rate.check(history)
+    history.records["change"] = 1.0005 ** history["step"]
+    assert not step.check(history)
+
+
+def test_curvatures_are_zero_but_for_rounding():
+    flat, line = ([[curvature], [1.0], [1.0]] for curvature in (-1e-16, 1e-16))
+    for h in (flat, line):
+        problem = problems.Quadratic(h=h, b=np.zeros((3, 1)))
+        step, _, rate = theory.bounds(algorithms.EXTRA(lr=0.1), problem, topology.ring(3))
+        assert step.applies
+        assert "FAIL every f_i strongly convex" in str(rate)
+
+
+def test_a_bound_that_is_infinite_is_kept():
+    even = problems.Averaging(np.ones((3, 1)))
+    graph = topology.directed_ring(3, weights="uniform_push")
+    history = dectool.solve(algorithms.PushSum(), even, topology=graph, steps=5)
+    assert theory.bounds(algorithms.PushSum(), even, graph)[0].check(history)
+
+
+def test_shares_that_are_nearly_even_are_not_even():
+    graph = topology.from_matrix([[0.5 + 1e-6, 0.5], [0.5 - 1e-6, 0.5]])
+    problem = problems.Averaging([[0.0], [1.0]])
+    assert not theory.bounds(algorithms.PushSum(), problem, graph)[0].applies
+
+
 def test_a_single_rank():
     single, mean = problems.Quadratic(h=[[1.0, 2.0]], b=[[1.0, 0.0]]), problems.Averaging([[1.0]])
-    for kind in (algorithms.Gossip, algorithms.PushSum):
-        assert theory.bounds(kind(), mean, topology.complete(1))[0].applies
+    tight = algorithms.ChebyshevGossip(interval="tight")
+    for gossip in (algorithms.Gossip(), algorithms.PushSum(), tight):
+        (bound,) = theory.bounds(gossip, mean, topology.complete(1))
+        assert bound.applies
+        assert bound.value >= 0.0
+        assert bound.check(dectool.solve(gossip, mean, topology=topology.complete(1), steps=3))
     for kind in (*DESCENTS, algorithms.SSDA, algorithms.LEAD):
         found = theory.bounds(kind(lr=0.01), single, topology.complete(1))
         assert all(bound.value > 0.0 for bound in found if bound.applies)

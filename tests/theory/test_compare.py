@@ -93,6 +93,13 @@ def test_other_problems_are_compared_by_rate():
     agreement = theory.compare(history, prediction)
     assert agreement.verdict
     assert agreement.checks[0].measured == history.rate()
+    # One that stands still does not have a rate that is nearly 1.
+    slow = algorithms.EXTRA(lr=0.003)
+    still = dectool.solve(slow, problem, topology=graph, steps=20)
+    still.records["change"] = np.ones(21)
+    found = theory.compare(still, theory.predict(slow, problem, graph))
+    assert 0.99 < found.prediction.rate < 1.0
+    assert not found.verdict
     with pytest.raises(ArgumentError, match="is not quadratic"):
         prediction.iterates([1])
     assert len(agreement.plot().lines) == 2

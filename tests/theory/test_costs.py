@@ -173,6 +173,12 @@ def test_long_predictions_end_at_the_rate():
     assert cost.steps == pytest.approx(expected, abs=1)
 
 
+@pytest.mark.parametrize("algorithm", [algorithms.DGD(lr=0.05), algorithms.EXTRA(lr=2.0)], ids=str)
+def test_who_is_there_needs_no_steps(algorithm):
+    cost = theory.cost_to_accuracy(algorithm, RING, NETWORK, PROBLEM, x0=PROBLEM.optimum)
+    assert (cost.steps, cost.seconds, cost.reason) == (0, 0.0, "")
+
+
 def test_asynchronous_algorithms_are_run():
     push = algorithms.AsynchronousPushSum()
     graph = topology.ring(4, weights="uniform_push")

@@ -33,3 +33,28 @@ def test_a_bound_says_by_how_much_it_is_broken():
 def test_a_curve_has_as_many_values_as_places():
     with pytest.raises(ArgumentError, match="measured has shape"):
         Curve("rate", np.arange(3.0), np.arange(4.0))
+
+
+@pytest.mark.parametrize("scale", [np.inf, np.nan])
+def test_relative_to_what_is_no_size_nothing_agrees(scale):
+    assert not Check.equal("iterates", 1.0, 2.0, tolerance=1.0, scale=scale)
+    assert not Check.equal("iterates", 1.0, np.inf, tolerance=1.0)
+
+
+def test_a_scale_has_no_sign():
+    with pytest.raises(ArgumentError, match=r"scale=-2\.0 of 'rate' is negative"):
+        Check.equal("rate", 1.0, 9.0, tolerance=0.1, scale=-2.0)
+
+
+def test_every_number_keeps_a_bound_that_is_infinite():
+    assert Check.at_most("error", 5.0, np.inf)
+    assert Check.at_least("error", 5.0, -np.inf)
+    assert not Check.at_most("error", np.nan, np.inf)
+    assert not Check.at_most("error", np.inf, 5.0)
+
+
+def test_nothing_is_no_evidence():
+    with pytest.raises(ArgumentError, match="'all is well' has no checks; give one or more"):
+        Evidence("all is well", ())
+    with pytest.raises(ArgumentError, match="'rate' has nothing to draw"):
+        Curve("rate", np.arange(3.0))

@@ -5,6 +5,7 @@ import pytest
 
 import dectool
 from dectool import algorithms, problems, theory
+from dectool.algorithms import Algorithm, State
 from dectool.errors import ArgumentError
 from tests.theory.q8 import QUADRATIC, RING, W
 
@@ -67,6 +68,23 @@ def test_noise_of_one_rank_alone_is_a_share_of_all():
     ]
     whole = theory.steady_state(algorithms.EXTRA(lr=LR), QUADRATIC, RING)
     np.testing.assert_allclose(sum(p.covariance for p in parts), whole.covariance, atol=1e-14)
+
+
+class Collects(Algorithm):
+    """Descent that sums up how two gradients at one point differ: noise alone."""
+
+    def init(self, comm, x, grad):
+        return State(x=x, z=0.0 * x)
+
+    def step(self, comm, s, grad):
+        g = grad(s.x)
+        return State(x=comm.neighbor_allreduce(s.x - LR * g), z=s.z + g - grad(s.x))
+
+
+@pytest.mark.parametrize("noise", [1e6, 1.0, 1e-10])
+def test_noise_that_adds_up_has_no_spread_however_small(noise):
+    with pytest.raises(ArgumentError, match="Collects adds up noise in a quantity"):
+        theory.steady_state(Collects(), QUADRATIC, RING, noise=noise)
 
 
 def test_refusals():

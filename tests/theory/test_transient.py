@@ -7,7 +7,8 @@ import pytest
 
 from dectool import algorithms, problems, theory, topology
 from dectool.errors import ArgumentError, ArgumentTypeError
-from tests.theory.q8 import QUADRATIC, RING, B, H, W
+from dectool.theory import _transient
+from tests.theory.q8 import PUSH, QUADRATIC, RING, B, H, W
 
 FLAT = problems.Quadratic(h=np.full((8, 1), 2.0), b=B[:, None])
 
@@ -67,6 +68,18 @@ def test_schedules_and_starts():
     assert found[1] == found[2] == found[3]
 
 
+def test_noise_is_not_known_before_weights_settle():
+    push = algorithms.SGP(lr=0.05)
+    with pytest.raises(ArgumentError, match="SGP has weights that settle in the first"):
+        theory.mean_square_error(push, QUADRATIC, PUSH, 20)
+    start = theory.mean_square_error(push, QUADRATIC, PUSH, 0)
+    assert start == pytest.approx(1.4**2)
+    spread = theory.steady_state(push, QUADRATIC, PUSH).variance
+    bias = theory.fixed_point(push, QUADRATIC, PUSH).bias
+    found = theory.mean_square_error(push, QUADRATIC, PUSH, 10**6)
+    assert found == pytest.approx(spread + bias**2 / 8, rel=1e-9)
+
+
 def test_transients_by_exhaustion():
     even = problems.Quadratic(h=np.ones((8, 1)), b=np.zeros((8, 1)))
     values = np.linalg.eigvalsh(W)
@@ -81,6 +94,12 @@ def test_transients_by_exhaustion():
     last = max(T for T in range(3, 400) if fails(T))
     assert last == 160
     assert theory.transient_time(algorithms.ATC(lr=0.1), even, RING, most=2**12) == last + 1
+
+
+def test_what_is_no_number_is_no_gain(monkeypatch):
+    monkeypatch.setattr(_transient, "_error_after", lambda *_: math.nan)
+    time = theory.transient_time(algorithms.ATC(lr=0.1), FLAT, RING, most=2**6)
+    assert time == math.inf
 
 
 def test_arguments_of_transients():

@@ -64,12 +64,27 @@ def test_cyclic_starts():
         topology.one_peer_exponential(6),
         topology.shift_one(16),
         topology.periodic([topology.complete(5).lazy()] * 60),
+        topology.periodic([topology.complete(5).lazy(), topology.ring(5)] * 40),
         topology.periodic([topology.ring(9), topology.star(9)]),
     ],
     ids=repr,
 )
 def test_contraction_is_not_enough(never):
     assert topology.finite_time_length(never) is None
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_agreement_on_something_else_is_not_the_mean(columns):
+    """W = 1πᵀ makes all alike at once, and Wᵀ = π1ᵀ forgets all differences."""
+    W = np.outer(np.ones(3), [0.5, 0.25, 0.25])
+    other = topology.from_matrix(W.T if columns else W)
+    mean = topology.from_matrix(np.full((3, 3), 1 / 3))
+    find = topology.finite_time_length
+    assert find(other) is None
+    both = topology.periodic([other, mean])
+    assert find(both, start=1) == 1
+    assert find(both, start=0) == (2 if columns else None)
+    assert find(both) == (2 if columns else None)
 
 
 def test_small_and_large():

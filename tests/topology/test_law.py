@@ -415,6 +415,8 @@ def identity(X):
          r"sum to 1, got \[0.5, 0.6\]"),
         (lambda: topology.random_choice([topology.ring(4)] * 2, [-0.5, 1.5]), ArgumentError,
          r"at least 0"),
+        (lambda: topology.random_choice([topology.ring(4)], ["half"]), ArgumentTypeError,
+         r"probabilities must be numbers, got \['half'\]"),
         (lambda: topology.random_broadcast(topology.ring(4), gamma=1), ArgumentError,
          r"gamma must be at least 0 and below 1, got 1"),
         (lambda: topology.random_broadcast(topology.exponential(8)), TopologyError,
@@ -427,6 +429,12 @@ def identity(X):
         (lambda: topology.Law.moments(
             np.eye(3), lambda X: np.roll(X, (1, 1), (0, 1))), TopologyError, r"give backward too"),
         (lambda: topology.Law.moments([[1, 0], [0]], identity), TopologyError, r"rows differ"),
+        (lambda: topology.Law.moments(np.eye(3), lambda X: X * math.nan), TopologyError,
+         r"forward must return finite numbers, got inf or nan"),
+        (lambda: topology.Law.moments(np.full((3, 3), 1 / 3), identity), TopologyError,
+         r"mean must be E\[W\], and forward, .* says another"),
+        (lambda: topology.random_choice(topology.ring(4)), ArgumentTypeError,
+         r"must be a list of Topology, got Topology; .*static"),
     ],
 )  # fmt: skip
 def test_errors(call, error, message):

@@ -112,6 +112,9 @@ def test_geographic_gossip_walks_towards_the_target():
         assert hops >= nx.shortest_path_length(near.graph, *ends.tolist()) if ends.size else True
 
 
+PARTS = topology.from_graph(nx.Graph([(0, 1), (2, 3)]), name="two pairs", require_connected=False)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -127,6 +130,17 @@ def test_geographic_gossip_walks_towards_the_target():
         (lambda: topology.equidyn(8, hops=[3, 8]), ArgumentError, r"got \[3, 8\]"),
         (lambda: topology.hyper_hypercube(10, k=2), ArgumentError, r"above k \+ 1 = 3; use base_k"),
         (lambda: topology.base_k(5, k=0), ArgumentError, r"k must be at least 1, got 0"),
+        *(
+            (lambda make=make: make(PARTS), TopologyError, r"needs a connected graph, and two")
+            for make in (
+                topology.random_pair,
+                topology.random_matching,
+                topology.random_broadcast,
+                lambda parts: topology.b_connected(parts, 2),
+                lambda parts: topology.random_lift(parts, 3),
+                lambda parts: topology.fastest_consensus(parts, np.ones((4, 4))),
+            )
+        ),
         (
             lambda: topology.random_pair(topology.exponential(8)),
             TopologyError,

@@ -154,6 +154,28 @@ def test_effective_neighbors_of_large_graphs(monkeypatch):
         topology.effective_number_of_neighbors(topology.path(n), gamma)
 
 
+def test_variances_without_a_limit_are_refused(monkeypatch):
+    """2 I - W has the eigenvalue 7/3 on this ring: below gamma = 9/49 the walks stay near."""
+    wild = topology.from_matrix(2 * np.eye(12) - topology.ring(12).to_dense())
+    find = topology.effective_number_of_neighbors
+    cases = [wild, topology.periodic([wild, topology.ring(12)]), topology.random_choice([wild])]
+    for gamma, fine in ((0.18, True), (0.19, False)):
+        for case in (cases[0], cases[2]):
+            if fine:
+                assert 0 < find(case, gamma) < 1
+                continue
+            with pytest.raises(TopologyError, match=r"grows without bound.* use a smaller gamma"):
+                find(case, gamma)
+    with pytest.raises(TopologyError, match="grows without bound"):
+        find(topology.periodic([wild, wild]), 0.5)
+    assert find(cases[1], 0.5) > 0
+    monkeypatch.setattr(_spectrum, "DENSE_RESCUE", 10)
+    grid = topology.grid(4, 5)
+    wild = topology.from_matrix(2 * np.eye(20) - grid.to_dense())
+    with pytest.raises(TopologyError, match="grows without bound"):
+        find(wild, 0.5)
+
+
 @pytest.mark.parametrize(
     "t",
     [topology.ring(7), topology.exponential(12), topology.directed_ring(5), topology.complete(6)],
@@ -237,6 +259,10 @@ HALVES = topology.from_graph(
          "rows and columns"),
         (lambda: topology.consensus_rate(topology.b_connected(topology.ring(4), 2)), TopologyError,
          "law of a step"),
+        (lambda: topology.consensus_rate(topology.random_broadcast(topology.ring(4))),
+         TopologyError, r"consensus_rate needs rows and columns .* the mean moves"),
+        (lambda: topology.consensus_rounds(topology.random_broadcast(topology.ring(4)), 0.1),
+         TopologyError, r"consensus_rounds needs rows and columns .* the mean moves"),
         (lambda: topology.consensus_rounds(topology.periodic([HALVES, HALVES]), 0.1),
          TopologyError, "never comes within eps"),
         (lambda: topology.mixing_time(topology.random_pair(topology.ring(4))), TopologyError,
@@ -254,6 +280,8 @@ HALVES = topology.from_graph(
         (lambda: topology.effective_resistance(topology.ring(4), (0.0, 1.5)), ArgumentError,
          "two ranks"),
         (lambda: topology.effective_resistance(topology.ring(4), [(0, 1, 2)]), ArgumentError,
+         "two ranks"),
+        (lambda: topology.effective_resistance(topology.ring(4), [(0, 1), (2,)]), ArgumentError,
          "two ranks"),
         (lambda: topology.effective_number_of_neighbors(topology.one_peer_exponential(1024), 0.5),
          ArgumentError, "schedules are computed up to size 500"),

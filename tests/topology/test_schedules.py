@@ -169,6 +169,22 @@ def test_own_schedule():
         Schedule(lambda k: 3, size=4, period=1, name="mine").at(0)
     with pytest.raises(ArgumentError, match=r"period must be at least 1, got 0"):
         Schedule(lambda k: ring, size=4, period=0, name="mine")
+    with pytest.raises(
+        ArgumentTypeError, match=r"make must be a function .* got Topology;.*static"
+    ):
+        Schedule(ring, size=4, period=1, name="mine")
+
+
+def test_a_law_must_be_that_of_the_schedule():
+    ring = topology.ring(4)
+    law = topology.Law.finite([topology.ring(5)])
+    with pytest.raises(TopologyError, match=r"mine has size 4, but its law is of 5 ranks"):
+        Schedule(lambda k: ring, size=4, period=None, name="mine", law=law)
+    later = Schedule(lambda k: ring, size=4, period=None, name="mine", law=lambda: law)
+    with pytest.raises(TopologyError, match=r"mine has size 4, but its law is of 5 ranks"):
+        _ = later.law
+    with pytest.raises(ArgumentTypeError, match=r"law of mine must be a Law.*Law.finite"):
+        Schedule(lambda k: ring, size=4, period=None, name="mine", law=ring.to_dense())
 
 
 @pytest.mark.parametrize(

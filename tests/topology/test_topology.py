@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from dectool import topology
-from dectool.errors import ArgumentError, ArgumentTypeError
+from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology import Topology
 
 RING = topology.ring(5)
@@ -134,6 +134,22 @@ def test_perron():
     push = topology.star(4, weights="uniform_push")
     np.testing.assert_allclose(push.perron, np.array([4, 2, 2, 2]) * 4 / 10)
     np.testing.assert_array_equal(RING.perron, np.full(5, 0.2))
+
+
+@pytest.mark.parametrize("chain", [3, 700])
+def test_perron_of_leaders_and_followers(chain):
+    """Rank 0 and 1 hear each other alone, and everybody the one before: they decide."""
+    W = np.diag(np.full(chain, 0.3)) + np.diag(np.full(chain - 1, 0.7), -1)
+    W[0, :2], W[1, :2] = (0.75, 0.25), (0.5, 0.5)
+    leaders = np.concatenate([[2 / 3, 1 / 3], np.zeros(chain - 2)])
+    pull = topology.from_matrix(W, require_connected=False)
+    np.testing.assert_allclose(pull.perron, leaders, atol=1e-12)
+    push = topology.from_matrix(W.T, require_connected=False)
+    np.testing.assert_allclose(push.perron, chain * leaders, atol=1e-9)
+    W[0, :2], W[1, :2] = (1, 0), (0, 1)
+    two = topology.from_matrix(W, require_connected=False)
+    with pytest.raises(TopologyError, match=r"no unique Perron .* rank 0 to rank 1 or back"):
+        _ = two.perron
 
 
 def test_lazy():

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from dectool import topology
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
-from dectool.topology import WEIGHTS
+from dectool.topology import WEIGHTS, _sinkhorn
 
 ANY_GRAPH = ("uniform", "uniform_push", "sinkhorn")
 UNDIRECTED_ONLY = [name for name in WEIGHTS if name not in ANY_GRAPH]
@@ -147,6 +147,14 @@ def test_sinkhorn_closed_form_and_slow_graphs():
         topology.from_graph(nx.DiGraph([(0, 1)]), weights="sinkhorn", require_connected=False)
 
 
+def test_sinkhorn_of_expanders_needs_no_factors(monkeypatch):
+    """Their factors fill up, and alternation is done when rounding alone is left."""
+    monkeypatch.setattr(_sinkhorn, "_newton", None)
+    W = topology.random_digraph(600, 10 / 600, weights="sinkhorn").W
+    assert abs(W.sum(axis=0) - 1).max() < 1e-14
+    assert abs(W.sum(axis=1) - 1).max() < 1e-14
+
+
 def test_exact_zero_self_weights_are_not_stored():
     for n in (4, 7, 14):
         # 1/6 six times adds up to less than 1; the remainder is rounding, not a self-weight.
@@ -212,6 +220,8 @@ def test_undirected_rules_refuse_digraphs(weights):
         ),
         ({(0, 9): 0.1}, ArgumentError, r"key \(0, 9\).*ranks 0 to 3"),
         ({"01": 0.1}, ArgumentError, r"key '01'; each key must be \(i, j\)"),
+        ({(0, 1): "half"}, ArgumentTypeError, r"weights\[0, 1\] must be a number, got 'half'"),
+        ({(0, 1): None}, ArgumentTypeError, r"weights\[0, 1\] must be a number, got None"),
         (lambda g: np.eye(3), TopologyError, r"W is 3 x 3 but the graph has 4 nodes"),
         (lambda g: np.full((4, 4), 0.25), TopologyError, r"W\[0, 2\] = 0.25.*2 -> 0 \(6 entries"),
         (lambda g: 0.5 * np.eye(4), TopologyError, r"row 0 sums to 0.5 \(0.5 short; 4 rows off\)"),

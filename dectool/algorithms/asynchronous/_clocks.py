@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError, UnsupportedOperation
+from dectool.errors import UnsupportedOperation
 from dectool.topology import Topology
 
 Events = list[tuple[float, int]]
@@ -53,6 +51,16 @@ def meetings(rank: int, topology: Topology, seed: int, k: int, duration: float) 
     return [(at, peer) for at, _, peer in sorted(events)]
 
 
+def partners(comm: Communicator, seed: int, k: int) -> list[int] | list[None]:
+    """Return whom a rank meets in step k, in order, where clocks tick once per step on average.
+
+    A rank without neighbours ticks once, and meets nobody: ``[None]``.
+    """
+    if not comm.topology.out_neighbors(comm.rank):
+        return [None]
+    return [peer for _, peer in meetings(comm.rank, comm.topology, seed, k, 1.0)]
+
+
 def broadcasts(rank: int, topology: Topology, seed: int, k: int, duration: float) -> Events:
     """Return who of a rank and its in-neighbours broadcasts when in step k, in order of time."""
     speakers = (rank, *topology.in_neighbors(rank))
@@ -64,17 +72,6 @@ def broadcasts(rank: int, topology: Topology, seed: int, k: int, duration: float
 def wait_until(comm: Communicator, time: float) -> None:
     """Let time pass until ``time`` seconds, unless it has."""
     comm.elapse(max(0.0, time - comm.now()))
-
-
-def check_positive(name: str, **values: Any) -> None:
-    """Refuse what is not a finite number above 0.
-
-    Raises:
-        ArgumentError: Names the parameter, its value and the rule.
-    """
-    for what, value in values.items():
-        if isinstance(value, bool) or not 0.0 < value < float("inf"):
-            raise ArgumentError(f"{name}: {what}={value!r} must be finite and above 0")
 
 
 def _ticks(seed: int, key: tuple[int, ...], rate: float, duration: float) -> list[float]:

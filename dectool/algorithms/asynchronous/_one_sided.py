@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dectool.algorithms._algorithm import Algorithm
 from dectool.communicator import Communicator, Window
-from dectool.errors import ArgumentError, WindowError
+from dectool.errors import WindowError
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,3 @@ def average_pair(comm: Communicator, window: Window, peer: int | None) -> None:
             return
         delta: Any = 0.5 * (window.slot(peer) - window.value)
         window.add(delta, {comm.rank: 1.0, peer: -1.0})
-
-
-def check_steps(name: str, at_least: int = 0, **values: Any) -> None:
-    """Refuse what is no whole number of steps, or too few.
-
-    Raises:
-        ArgumentError: Names the parameter, its value and the rule.
-    """
-    for what, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
-            raise ArgumentError(f"{name}: {what}={value!r} must be an integer, at least {at_least}")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Algorithm, Gradient, State, StepSize
+from dectool.algorithms._checks import check_number
 from dectool.algorithms._needs import Needs
 from dectool.algorithms.asynchronous import _clocks
 from dectool.algorithms.asynchronous.gossip import PAIRS
@@ -34,7 +35,7 @@ class AsynchronousADMM(Algorithm):
     where :math:`\alpha` is `lr`, :math:`\rho` is `rho` and :math:`d_i` the degree. The multipliers
     of an edge sum to 0, so in a fixed point the ranks agree on the optimum itself. Poisson clocks
     say who meets whom in which order, of which each rank's ticks once per step on average. One
-    message of d numbers each way per meeting.
+    message of d numbers each way per meeting. A rank without neighbours descends once per step.
 
     Args:
         lr: Step size α of the linearised objective.
@@ -65,7 +66,7 @@ class AsynchronousADMM(Algorithm):
     def __post_init__(self) -> None:
         """Check the parameters."""
         super().__post_init__()
-        _clocks.check_positive(self.name, rho=self.rho)
+        check_number(self.name, "rho", self.rho)
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
         """Start at ``x``, where each end of an edge has its own idea of z; agree on the clocks."""
@@ -78,10 +79,12 @@ class AsynchronousADMM(Algorithm):
         """Hold all meetings of one unit of the clocks."""
         near, alpha = comm.topology.out_neighbors(comm.rank), cast(float, self.lr)
         x, z, multipliers = s.x, s.z.copy(), s.multipliers.copy()
-        for _, peer in _clocks.meetings(comm.rank, comm.topology, s.seed, s.k, 1.0):
-            e = near.index(peer)
+        for peer in _clocks.partners(comm, s.seed, s.k):
             pull = total(self.rho * z - multipliers)
             x = (x - alpha * (grad(x) - pull)) / (1.0 + alpha * self.rho * len(near))
+            if peer is None:
+                continue
+            e = near.index(peer)
             z[e] = 0.5 * (x + comm.sendrecv(x, peer, peer))
             multipliers[e] += self.rho * (x - z[e])
         return s.replace(x=x, z=z, multipliers=multipliers, k=s.k + 1)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
+from dectool.algorithms._checks import check_steps
 from dectool.algorithms._needs import Needs
-from dectool.algorithms.asynchronous._one_sided import OneSided, check_steps
+from dectool.algorithms.asynchronous._one_sided import OneSided
 from dectool.communicator import Communicator, Window
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from dectool.algorithms._algorithm import Algorithm, Gradient, State
+from dectool.algorithms._checks import check_number
 from dectool.algorithms._needs import Needs
 from dectool.algorithms.asynchronous import _clocks
 from dectool.communicator import Communicator
@@ -56,7 +57,8 @@ class RandomizedGossip(Algorithm):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        _clocks.check_positive(self.name, rate=self.rate, interval=self.interval)
+        super().__post_init__()
+        _check_clocks(self)
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
         """Start at ``x``, and agree on the clocks."""
@@ -113,8 +115,10 @@ class BroadcastGossip(Algorithm):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        _clocks.check_positive(self.name, rate=self.rate, interval=self.interval)
-        if not 0.0 < self.gamma < 1.0:
+        super().__post_init__()
+        _check_clocks(self)
+        check_number(self.name, "gamma", self.gamma, advice="such as 0.5")
+        if not self.gamma < 1.0:
             raise ArgumentError(f"{self.name}: gamma={self.gamma} must lie between 0 and 1")
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
@@ -134,3 +138,8 @@ class BroadcastGossip(Algorithm):
                 x = self.gamma * x + (1.0 - self.gamma) * comm.recv(speaker)
         _clocks.wait_until(comm, start + self.interval)
         return s.replace(x=x, k=s.k + 1)
+
+
+def _check_clocks(algorithm: RandomizedGossip | BroadcastGossip) -> None:
+    for name in ("rate", "interval"):
+        check_number(algorithm.name, name, getattr(algorithm, name), advice="such as 1.0")

@@ -10,10 +10,10 @@ import numpy as np
 
 from dectool import topology
 from dectool.algorithms._algorithm import Gradient, State, StepSize
+from dectool.algorithms._checks import check_number, check_steps
 from dectool.algorithms._needs import Needs
-from dectool.algorithms.asynchronous._one_sided import OneSided, check_steps
+from dectool.algorithms.asynchronous._one_sided import OneSided
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError
 
 EVERYBODY = Needs("any")
 
@@ -132,8 +132,7 @@ class NewestModelAverage(OneSided):
     def __post_init__(self) -> None:
         """Check the parameters."""
         super().__post_init__()
-        if not self.horizon > 0.0:
-            raise ArgumentError(f"{self.name}: horizon={self.horizon} must be above 0 seconds")
+        check_number(self.name, "horizon", self.horizon, finite=False, advice="in seconds")
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
         """Start at ``x``."""

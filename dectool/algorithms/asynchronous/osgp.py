@@ -8,8 +8,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
+from dectool.algorithms._checks import check_steps
 from dectool.algorithms._needs import Needs
-from dectool.algorithms.asynchronous._one_sided import OneSided, check_steps
+from dectool.algorithms.asynchronous._one_sided import OneSided
 from dectool.algorithms.asynchronous.push_sum import ANY
 from dectool.communicator import Communicator
 
@@ -26,9 +27,11 @@ class OSGP(OneSided):
     and likewise for the weights w, where :math:`\alpha` is `lr`, :math:`d_j` the out-degree, and
     :math:`A_{ij}^k` the steps of j whose messages have come since the last step of i. A rank waits
     in step k only for messages of step :math:`k - \tau` and before, where :math:`\tau` is `delay`.
-    The weights correct what the delays do. With τ = 0, and ranks in step, it is stochastic gradient
-    push. With a constant step it tends to within O(α) of the optimum, or in the limit of small
-    steps to it. One message of d + 1 numbers per out-neighbour and step.
+    In a simulation with faults, nobody waits for a rank that has crashed, or gives it a share;
+    messages must not be lost at random, since they are counted. The weights of the topology are not
+    used; those of push-sum correct what the delays do. With τ = 0, and ranks in step, it is
+    stochastic gradient push. With a constant step it tends to within O(α) of the optimum, or in the
+    limit of small steps to it. One message of d + 1 numbers per out-neighbour and step.
 
     Args:
         lr: Step size α, or a function of the step.

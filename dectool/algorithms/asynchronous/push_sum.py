@@ -8,10 +8,10 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from dectool.algorithms._algorithm import Gradient, State, StepSize
+from dectool.algorithms._checks import check_at_least
 from dectool.algorithms._needs import Needs
 from dectool.algorithms.asynchronous._one_sided import OneSided
 from dectool.communicator import Communicator, Window
-from dectool.errors import ArgumentError
 
 ANY = Needs("any", time_varying=False)
 
@@ -114,8 +114,7 @@ class AsynchronousGradientPush(OneSided):
     def __post_init__(self) -> None:
         """Check the parameters."""
         super().__post_init__()
-        if not 0.0 <= self.floor < float("inf"):
-            raise ArgumentError(f"{self.name}: floor={self.floor} must be finite, at least 0")
+        check_at_least(self.name, "floor", self.floor, 0.0)
 
     def init(self, comm: Communicator, x: Any, grad: Gradient) -> State:
         """Start with the value ``x`` and the weight 1, and send shares of them."""

@@ -3,6 +3,8 @@
 Every function runs the library's own code on a topology and a problem (yours, or a small one),
 computes what theory says without it, and returns a :class:`dectool.theory.Evidence`: its
 ``verdict`` is true or false, its text says by how much, and its ``plot`` draws both.
+
+A topology, a schedule or a problem that is none is an :class:`dectool.errors.ArgumentTypeError`.
 """
 
 from dectool.theory.claims._bias import (

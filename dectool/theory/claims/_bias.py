@@ -15,12 +15,14 @@ from dectool.problems import Problem, Quadratic
 from dectool.solve import solve
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
-from dectool.theory.claims._blocks import (
+from dectool.theory._iteration import rate
+from dectool.theory.claims._blocks import Blocks, blocks
+from dectool.theory.claims._given import (
     CURVATURES,
-    Blocks,
-    blocks,
     checked_quadratic,
     checked_rate,
+    checked_topologies,
+    checked_topology,
 )
 from dectool.topology import Topology, path, ring
 
@@ -45,12 +47,14 @@ def diffusion_ends_at_its_fixed_point(
 
     Args:
         topology: With doubly stochastic weights; default: a ring of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         lr: Step size α.
         steps: Steps of each run, enough to come within 1e-9 of the end.
 
     Raises:
-        ArgumentError: An argument breaks its rule.
+        ArgumentError: An argument breaks its rule, or a method does not converge.
+        TopologyError: The weights are not as asked for.
 
     Example:
         >>> bool(diffusion_ends_at_its_fixed_point().verdict)
@@ -60,7 +64,7 @@ def diffusion_ends_at_its_fixed_point(
         K. Yuan, Q. Ling & W. Yin, On the convergence of decentralized gradient descent, SIAM J.
         Optim. 26(3), 2016; A. H. Sayed, Foundations and Trends in Machine Learning 7(4-5), 2014.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     quadratic = checked_quadratic(problem, graph.size)
     q, steps = blocks(quadratic, graph), whole("steps", steps, 1)
     checks, curves = [], []
@@ -93,15 +97,15 @@ def bias_is_proportional_to_step_and_inverse_gap(
     Here b is along the eigenvector of λ₂, and h = 1.
 
     Args:
-        topologies: Two or more, with symmetric doubly stochastic weights and different λ₂;
+        topologies: Two or more, with symmetric doubly stochastic weights and different λ₂ > 0;
             default: rings of 6, 8, 12 and 16.
         lr: The smallest step size α, much smaller than every 1 - λ₂; twice, four times and eight
             times as much are tried too.
         steps: Steps of each run.
 
     Raises:
-        ArgumentError: An argument breaks its rule.
-        TopologyError: A matrix is not symmetric and doubly stochastic.
+        ArgumentError: An argument breaks its rule, or a method does not converge.
+        TopologyError: A matrix is not symmetric and doubly stochastic, or its λ₂ is not above 0.
 
     Example:
         >>> bool(bias_is_proportional_to_step_and_inverse_gap().verdict)
@@ -111,12 +115,13 @@ def bias_is_proportional_to_step_and_inverse_gap(
         K. Yuan, Q. Ling & W. Yin, On the convergence of decentralized gradient descent, SIAM J.
         Optim. 26(3), 2016.
     """
-    graphs = [ring(n) for n in (6, 8, 12, 16)] if topologies is None else list(topologies)
-    if any(not (graph.is_symmetric and graph.is_doubly_stochastic) for graph in graphs):
-        raise TopologyError(
-            "topologies must have symmetric doubly stochastic weights; with others lambda_2 does "
-            "not tell the bias"
-        )
+    graphs = checked_topologies(topologies, [ring(n) for n in (6, 8, 12, 16)])
+    for graph in graphs:
+        if not (graph.is_symmetric and graph.is_doubly_stochastic and graph.lambda_2 > 1e-9):
+            raise TopologyError(
+                f"{graph.name} must have symmetric doubly stochastic weights and lambda_2 above 0: "
+                "with others it does not tell the bias; use topology.lazy()"
+            )
     gaps = np.array([1.0 - graph.lambda_2 for graph in graphs])
     if len(graphs) < 2 or np.ptp(gaps) < 1e-9:
         raise ArgumentError("topologies must be two or more, with different lambda_2")
@@ -187,7 +192,8 @@ def bias_is_proportional_to_heterogeneity(
         steps: Steps of each run.
 
     Raises:
-        ArgumentError: An argument breaks its rule.
+        ArgumentError: An argument breaks its rule, or a method does not converge.
+        TopologyError: The weights are not as asked for.
 
     Example:
         >>> bool(bias_is_proportional_to_heterogeneity().verdict)
@@ -197,7 +203,7 @@ def bias_is_proportional_to_heterogeneity(
         A. Koloskova, N. Loizou, S. Boreiri, M. Jaggi & S. U. Stich, A unified theory of
         decentralized SGD with changing topology and local updates, ICML 2020.
     """
-    graph = ring(8).lazy() if topology is None else topology
+    graph = checked_topology(topology, ring(8).lazy())
     steps = whole("steps", steps, 1)
     factors = [checked_rate("scales", s) for s in scales]
     if not factors:
@@ -206,12 +212,19 @@ def bias_is_proportional_to_heterogeneity(
     for name, formula in _LIMITS.items():
         one = _scaled(graph.size, 1.0)
         unit = _away(one, formula(checked_rate("lr", lr), blocks(one, graph)))
+        size = float(np.linalg.norm(one.optimum) * np.sqrt(graph.size))
         found = [
             _run(algorithms.get(name, lr=lr), _scaled(graph.size, s), graph, steps).last["distance"]
             for s in factors
         ]
         checks += [
-            Check.equal(f"{name}: bias with s = {s:g}", bias, s * unit, tolerance=1e-8)
+            Check.equal(
+                f"{name}: bias with s = {s:g}",
+                bias,
+                s * unit,
+                1e-8,
+                scale=max(s * unit, 1e-6 * size),
+            )
             for s, bias in zip(factors, found, strict=True)
         ]
         curves.append(Curve(name, np.array(factors), np.array(found), np.array(factors) * unit))
@@ -256,13 +269,15 @@ def momentum_enlarges_the_bias(
 
     Args:
         topology: With doubly stochastic weights; default: a ring of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         lr: Step size α.
         beta: Momentum β, above 0 and below 1.
         steps: Steps of each run.
 
     Raises:
-        ArgumentError: An argument breaks its rule.
+        ArgumentError: An argument breaks its rule, or a method does not converge.
+        TopologyError: The weights are not as asked for.
 
     Example:
         >>> bool(momentum_enlarges_the_bias().verdict)
@@ -272,20 +287,20 @@ def momentum_enlarges_the_bias(
         K. Yuan, Y. Chen, X. Huang, Y. Zhang, P. Pan, Y. Xu & W. Yin, DecentLaM, ICCV 2021; T. Lin,
         S. P. Karimireddy, S. U. Stich & M. Jaggi, Quasi-global momentum, ICML 2021.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     quadratic = checked_quadratic(problem, graph.size)
     q, steps = blocks(quadratic, graph), whole("steps", steps, 1)
     large = checked_rate("lr", lr) / (1.0 - checked_rate("beta", beta, 1.0))
     checks, curves = [], []
-    for algorithm, rate in (
+    for algorithm, alike in (
         (algorithms.DmSGD(lr=lr, beta=beta), large),
         (algorithms.QuasiGlobalMomentum(lr=lr, beta=beta), lr),
         (algorithms.DecentLaM(lr=lr, beta=beta), lr),
     ):
         history = _run(algorithm, quadratic, graph, steps)
-        limit = _LIMITS["ATC"](rate, q)
+        limit = _LIMITS["ATC"](alike, q)
         bias = _away(quadratic, limit)
-        checks += _ends_at(f"{algorithm.name}, as ATC({rate:g})", history, limit, bias)
+        checks += _ends_at(f"{algorithm.name}, as ATC({alike:g})", history, limit, bias)
         curves.append(_settling(algorithm.name, history, bias))
     return Evidence(
         f"on {graph.name} momentum {beta:g} multiplies the step that counts for the bias by "
@@ -297,6 +312,12 @@ def momentum_enlarges_the_bias(
 
 
 def _run(algorithm: Algorithm, problem: Problem, graph: Topology, steps: int) -> History:
+    factor = rate(algorithm, problem, graph)
+    if factor >= 1.0:
+        raise ArgumentError(
+            f"{algorithm.name} does not converge on {graph.name}: its rate is {factor:.6g}; lower "
+            "lr (see theory.largest_stable_lr), or use topology.lazy()"
+        )
     every = max(1, steps // 40)
     return solve(
         algorithm, problem, topology=graph, steps=steps, record_every=every, progress=False
@@ -308,15 +329,17 @@ def _away(problem: Problem, limit: Floats) -> float:
 
 
 def _ends_at(what: str, history: History, limit: Floats, bias: float) -> list[Check]:
-    apart = float(np.linalg.norm(history.x.ravel() - limit))
+    apart, size = float(np.linalg.norm(history.x.ravel() - limit)), float(np.linalg.norm(limit))
+    # A bias that is zero is found to rounding.
+    unit = max(bias, 1e-6 * size)
     return [
-        Check.equal(f"{what}: bias", history.last["distance"], bias, tolerance=1e-8),
+        Check.equal(f"{what}: bias", history.last["distance"], bias, tolerance=1e-8, scale=unit),
         Check.equal(
             f"{what}: distance of the last iterates from the formula (relative to it)",
             apart,
             0.0,
             tolerance=1e-8,
-            scale=float(np.linalg.norm(limit)),
+            scale=size,
         ),
     ]
 

@@ -14,7 +14,7 @@ from dectool.problems import Quadratic
 from dectool.run import run
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
-from dectool.theory.claims._blocks import checked_rate
+from dectool.theory.claims._given import checked_rate
 from dectool.topology import complete
 
 _FAR = 1e9

@@ -11,10 +11,12 @@ from dectool.solve import solve
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory._iteration import rate
-from dectool.theory.claims._blocks import blocks, checked_quadratic, checked_rate
+from dectool.theory.claims._blocks import blocks
+from dectool.theory.claims._given import checked_quadratic, checked_rate, checked_topology
 from dectool.topology import (
     Schedule,
     Topology,
+    as_schedule,
     b_connected,
     complete,
     dobrushin,
@@ -56,7 +58,7 @@ def products_contract_by_the_product_of_factors(
         Soc. 54, 1958.
     """
     steps = whole("steps", steps, 1)
-    given = _matchings_between_lazy_cliques() if schedule is None else schedule
+    given = _matchings_between_lazy_cliques() if schedule is None else as_schedule(schedule)
     members = [given.at(k) for k in range(steps)]
     for member in members:
         if not (member.is_doubly_stochastic and member.is_nonnegative):
@@ -117,7 +119,7 @@ def averaging_needs_joint_connectivity(
         A. Jadbabaie, J. Lin & A. S. Morse, Coordination of groups of mobile autonomous agents
         using nearest neighbor rules, IEEE TAC 48(6), 2003.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     window, windows = whole("window", window, 1), whole("windows", windows, 1)
     if graph.is_directed or graph.size < 2:
         raise TopologyError(f"{graph.name} must be undirected, of at least 2 ranks")
@@ -187,14 +189,15 @@ def descent_on_a_cycle_follows_its_period_map(
     :math:`x_\infty = (I - M)^{-1} c`, and shrink by :math:`\rho(M)^{1/p}` per step.
 
     Args:
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`, of as many ranks; default: scalar ones on
+            eight ranks, random ones on others.
         schedule: With a period, and doubly stochastic; default: the one-peer exponential graph.
         lr: Step size α, such that it converges.
         periods: Periods to run, at least 2.
 
     Raises:
         ArgumentError: An argument breaks its rule, or the iterates diverge.
-        TopologyError: The schedule has no period.
+        TopologyError: The schedule has no period, or is not doubly stochastic.
 
     Example:
         >>> found = descent_on_a_cycle_follows_its_period_map()
@@ -206,9 +209,10 @@ def descent_on_a_cycle_follows_its_period_map(
         decentralized SGD with changing topology and local updates, ICML 2020; B. Ying et al.,
         Exponential graph is provably efficient for decentralized deep training, NeurIPS 2021.
     """
-    quadratic, alpha = checked_quadratic(problem), checked_rate("lr", lr)
+    size = None if schedule is None else as_schedule(schedule).size
+    quadratic, alpha = checked_quadratic(problem, size), checked_rate("lr", lr)
     periods, n = whole("periods", periods, 2), quadratic.size
-    given = one_peer_exponential(n) if schedule is None else schedule
+    given = one_peer_exponential(n) if schedule is None else as_schedule(schedule)
     if given.period is None:
         raise TopologyError(f"{given.name} has no period; give a periodic schedule")
     period = given.period
@@ -234,9 +238,19 @@ def descent_on_a_cycle_follows_its_period_map(
     measured = history.x.ravel()
     target = np.tile(quadratic.optimum.ravel(), n)
     error = np.array([float(np.linalg.norm(x - target)) for x in predicted])
+    apart = np.abs(history["distance"] - error)
+    worst = int(np.argmax(apart))
     return Evidence(
         f"diffusion with step {lr:g} on {given.name} follows the map of a period of {period}",
         (
+            Check.equal(
+                f"distance to the optimum (worst of {periods} periods: {worst}; relative to the "
+                "largest)",
+                float(history["distance"][worst]),
+                float(error[worst]),
+                tolerance=1e-11,
+                scale=float(error.max()) or 1.0,
+            ),
             Check.equal(
                 f"iterates after {periods} periods (farthest; relative to the limit)",
                 float(np.linalg.norm(measured - predicted[-1])),

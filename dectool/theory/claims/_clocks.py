@@ -24,7 +24,7 @@ from dectool.run import run
 from dectool.solve import solve
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Evidence
-from dectool.theory.claims._blocks import checked_rate
+from dectool.theory.claims._given import checked_rate, checked_topology
 from dectool.theory.claims._samples import copies, mean_is, of_ranks, squares
 from dectool.topology import (
     Law,
@@ -53,13 +53,13 @@ def gossip_on_clocks_has_an_exponential_mean(
     with the W of one random pair and :math:`\bar W = E[W]`.
 
     Args:
-        topology: Connected and undirected; default: a ring of 6.
+        topology: Connected and undirected, at least 3 ranks; default: a ring of 6.
         time: Seconds t, at least 1.
         runs: Runs of which the mean is taken, at least 2.
         seed: Of the clocks and of the starting point.
 
     Raises:
-        TopologyError: The graph is directed or not connected.
+        TopologyError: The graph is directed, not connected, or has fewer ranks.
 
     Example:
         >>> bool(gossip_on_clocks_has_an_exponential_mean(runs=20).verdict)
@@ -70,6 +70,8 @@ def gossip_on_clocks_has_an_exponential_mean(
         2006.
     """
     graph, time = _undirected(topology, ring(6)), whole("time", time, 1)
+    if graph.size < 3:
+        raise TopologyError(f"{graph.name} has {graph.size} ranks; a pair averages exactly, use 3")
     start = np.random.default_rng(seed).standard_normal(graph.size)
     law = random_pair(graph).law
     runs = whole("runs", runs, 2)
@@ -393,7 +395,7 @@ def _events(graph: Topology) -> Iterator[tuple[int, int, float]]:
 
 
 def _undirected(topology: Topology | None, default: Topology) -> Topology:
-    graph = default if topology is None else topology
+    graph = checked_topology(topology, default)
     if graph.is_directed or not graph.is_connected:
         raise TopologyError(
             f"{graph.name} must be undirected and connected; use graph.to_undirected()"

@@ -10,7 +10,8 @@ from dectool.problems import Problem
 from dectool.theory._arguments import whole
 from dectool.theory._evidence import Check, Evidence
 from dectool.theory._iteration import rate
-from dectool.theory.claims._blocks import blocks, checked_quadratic, checked_rate
+from dectool.theory.claims._blocks import blocks
+from dectool.theory.claims._given import checked_quadratic, checked_rate, checked_topology
 from dectool.theory.claims._linear import powers
 from dectool.topology import Topology, ring
 
@@ -35,7 +36,8 @@ def admm_is_its_block_matrix(
 
     Args:
         topology: Undirected and connected; default: a ring of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         penalty: Penalty c.
         steps: Steps of the run, at least 1.
 
@@ -51,7 +53,7 @@ def admm_is_its_block_matrix(
         W. Shi, Q. Ling, K. Yuan, G. Wu & W. Yin, On the linear convergence of the ADMM in
         decentralized consensus optimization, IEEE TSP 62(7), 2014.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     if graph.is_directed:
         raise TopologyError(f"D-ADMM is for undirected graphs, and {graph.name} is directed")
     quadratic, c = checked_quadratic(problem, graph.size), checked_rate("penalty", penalty)
@@ -100,7 +102,7 @@ def ssda_is_its_block_matrix(
     Args:
         topology: With symmetric doubly stochastic weights; default: a ring of 8.
         problem: A :class:`dectool.problems.Quadratic` with positive definite local curvatures;
-            default: eight scalar ones.
+            default: eight scalar ones, or random ones for another number of ranks.
         steps: Steps of the run, at least 1.
 
     Raises:
@@ -115,7 +117,7 @@ def ssda_is_its_block_matrix(
         K. Scaman, F. Bach, S. Bubeck, Y. T. Lee & L. Massoulié, Optimal algorithms for smooth and
         strongly convex distributed optimization in networks, ICML 2017.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     quadratic, steps = checked_quadratic(problem, graph.size), whole("steps", steps, 1)
     if not (graph.is_symmetric and graph.is_doubly_stochastic):
         raise TopologyError(

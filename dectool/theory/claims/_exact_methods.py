@@ -15,7 +15,8 @@ from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory._iteration import rate
 from dectool.theory._stability import largest_stable_lr
-from dectool.theory.claims._blocks import Blocks, blocks, checked_quadratic, checked_rate
+from dectool.theory.claims._blocks import Blocks, blocks
+from dectool.theory.claims._given import checked_quadratic, checked_rate, checked_topology
 from dectool.theory.claims._linear import largest_step, powers, radius
 from dectool.topology import Topology, from_matrix, ring
 
@@ -41,7 +42,8 @@ def exact_methods_are_their_block_matrices(
 
     Args:
         topology: With symmetric doubly stochastic weights; default: a ring of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         lr: Step size α.
         steps: Steps of each run, at least 1.
 
@@ -112,7 +114,8 @@ def linearized_admm_is_its_block_matrix(
 
     Args:
         topology: Undirected and connected, whose weights do not matter; default: a ring of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         lr: Step size α.
         penalty: Penalty c.
         steps: Steps of the run, at least 1.
@@ -129,7 +132,7 @@ def linearized_admm_is_its_block_matrix(
         Q. Ling, W. Shi, G. Wu & A. Ribeiro, DLM: decentralized linearized alternating direction
         method of multipliers, IEEE TSP 63(15), 2015.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     if graph.is_directed:
         raise TopologyError(f"DLM is for undirected graphs, and {graph.name} is directed")
     quadratic, steps = checked_quadratic(problem, graph.size), whole("steps", steps, 1)
@@ -174,7 +177,7 @@ def exact_methods_outlast_their_theorems(
     Args:
         topology: With symmetric doubly stochastic weights, no eigenvalue -1; default: a ring of 8.
         problem: A :class:`dectool.problems.Quadratic` with positive definite local curvatures;
-            default: eight scalar ones.
+            default: eight scalar ones, or random ones for another number of ranks.
 
     Raises:
         ArgumentError: An argument breaks its rule.
@@ -339,7 +342,7 @@ def _companion(name: str, q: Blocks, alpha: float) -> Floats:
 
 
 def _checked(topology: Topology | None, problem: Problem | None) -> tuple[Topology, Quadratic]:
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     if not (graph.is_symmetric and graph.is_doubly_stochastic):
         raise TopologyError(
             f"{graph.name} has weights that are not symmetric and doubly stochastic, which these "

@@ -11,7 +11,13 @@ from dectool.errors import TopologyError
 from dectool.problems import Problem, Quadratic
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
-from dectool.theory.claims._blocks import Blocks, blocks, checked_quadratic, checked_rate
+from dectool.theory.claims._blocks import Blocks, blocks
+from dectool.theory.claims._given import (
+    checked_problem,
+    checked_quadratic,
+    checked_rate,
+    checked_topology,
+)
 from dectool.theory.claims._linear import Found, powers
 from dectool.theory.claims._trajectories import states
 from dectool.topology import Topology, from_graph, random_digraph, ring
@@ -40,7 +46,8 @@ def gradient_tracking_is_its_block_matrix(
 
     Args:
         topology: With doubly stochastic weights; default: a ring of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         lr: Step size α.
         steps: Steps of each run, at least 1.
 
@@ -56,7 +63,7 @@ def gradient_tracking_is_its_block_matrix(
         A. Nedić, A. Olshevsky & W. Shi, SIAM J. Optim. 27(4), 2017; P. Di Lorenzo & G. Scutari,
         IEEE T-SIPN 2(2), 2016; J. Xu, S. Zhu, Y. C. Soh & L. Xie, CDC 2015.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     if not graph.is_doubly_stochastic:
         raise TopologyError(
             f"{graph.name} has weights that are not doubly stochastic, which these methods need; "
@@ -90,7 +97,8 @@ def push_pull_is_its_block_matrix(
 
     Args:
         topology: Strongly connected, whose weights do not matter; default: a digraph of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         lr: Step size α.
         steps: Steps of each run, at least 1.
 
@@ -105,7 +113,7 @@ def push_pull_is_its_block_matrix(
         R. Xin & U. A. Khan, IEEE L-CSS 2(3), 2018; S. Pu, W. Shi, J. Xu & A. Nedić, IEEE TAC
         66(1), 2021.
     """
-    graph = random_digraph(8, 0.3, seed=0) if topology is None else topology
+    graph = checked_topology(topology, random_digraph(8, 0.3, seed=0))
     pull, push = (
         from_graph(graph.graph, weights=weights, name=graph.name)
         for weights in ("uniform", "uniform_push")
@@ -141,7 +149,8 @@ def push_sum_tracking_tends_to_its_block_matrix(
 
     Args:
         topology: Strongly connected, whose weights do not matter; default: a digraph of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         lr: Step size α.
         steps: Steps of each run, at least 1.
 
@@ -156,7 +165,7 @@ def push_sum_tracking_tends_to_its_block_matrix(
         A. Nedić, A. Olshevsky & W. Shi, SIAM J. Optim. 27(4), 2017; C. Xi, R. Xin & U. A. Khan,
         IEEE TAC 63(5), 2018.
     """
-    graph = random_digraph(8, 0.3, seed=0) if topology is None else topology
+    graph = checked_topology(topology, random_digraph(8, 0.3, seed=0))
     push = from_graph(graph.graph, weights="uniform_push", name=graph.name)
     quadratic, alpha = checked_quadratic(problem, graph.size), checked_rate("lr", lr)
     steps, q = whole("steps", steps, 1), blocks(quadratic, push)
@@ -199,7 +208,8 @@ def tracked_gradients_sum_to_the_gradients(
 
     Args:
         topology: Strongly connected; default: a digraph of 8.
-        problem: n local functions, quadratic or not; default: eight scalar quadratics.
+        problem: n local functions, quadratic or not; default: eight scalar quadratics, or random
+            ones for another number of ranks.
         lr: Step size α.
         steps: Steps of each run, at least 1.
 
@@ -214,8 +224,8 @@ def tracked_gradients_sum_to_the_gradients(
         P. Di Lorenzo & G. Scutari, NEXT: in-network nonconvex optimization, IEEE T-SIPN 2(2),
         2016; A. Nedić, A. Olshevsky & W. Shi, SIAM J. Optim. 27(4), 2017.
     """
-    graph = random_digraph(8, 0.3, seed=0) if topology is None else topology
-    functions = checked_quadratic(None, graph.size) if problem is None else problem
+    graph = checked_topology(topology, random_digraph(8, 0.3, seed=0))
+    functions = checked_problem(problem, graph.size)
     alpha, steps = checked_rate("lr", lr), whole("steps", steps, 1)
     push = graph
     if not graph.is_column_stochastic:
@@ -233,9 +243,10 @@ def tracked_gradients_sum_to_the_gradients(
             Check.equal(
                 f"{name}: sum of what tracks less that of gradients (worst step: {worst}; "
                 "relative to what is summed)",
-                float(apart[worst]) / scale,
+                float(apart[worst]),
                 0.0,
                 tolerance=1e-12,
+                scale=scale,
             )
         )
         places = np.arange(steps + 1.0)

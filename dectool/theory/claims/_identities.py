@@ -13,7 +13,7 @@ from dectool.errors import TopologyError
 from dectool.problems import Problem
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
-from dectool.theory.claims._blocks import checked_quadratic, checked_rate
+from dectool.theory.claims._given import checked_problem, checked_rate, checked_topology
 from dectool.theory.claims._trajectories import iterates
 from dectool.topology import Topology, complete, exponential, path, ring
 
@@ -36,7 +36,8 @@ def uncompressed_methods_are_their_originals(
 
     Args:
         topology: With symmetric doubly stochastic weights; default: a ring of 8.
-        problem: n local functions, quadratic or not; default: eight scalar quadratics.
+        problem: n local functions, quadratic or not; default: eight scalar quadratics, or random
+            ones for another number of ranks.
         lr: Step size α.
         steps: Steps of each run, at least 1.
 
@@ -53,7 +54,7 @@ def uncompressed_methods_are_their_originals(
         compression, ICLR 2021; H. Zhao, B. Li, Z. Li, P. Richtárik & Y. Chi, BEER, NeurIPS 2022;
         K. Huang & S. Pu, CEDAS, 2023; A. Koloskova, S. U. Stich & M. Jaggi, ICML 2019.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     if not (graph.is_symmetric and graph.is_doubly_stochastic):
         raise TopologyError(
             f"{graph.name} has weights that are not symmetric and doubly stochastic, which "
@@ -64,7 +65,7 @@ def uncompressed_methods_are_their_originals(
     def plain(name: str, **parameters: float) -> Algorithm:
         return algorithms.get(name, lr=alpha, compressor="identity", **parameters)
 
-    functions = checked_quadratic(None, graph.size) if problem is None else problem
+    functions = checked_problem(problem, graph.size)
     start = _apart_points(functions)
     points = start.reshape(functions.size, *functions.shape)
     g = np.asarray(functions.grad(points, functions.ranks)).reshape(start.shape)
@@ -103,7 +104,8 @@ def push_methods_are_their_undirected_ones(
 
     Args:
         topology: With doubly stochastic weights; default: the static exponential graph of 8.
-        problem: n local functions, quadratic or not; default: eight scalar quadratics.
+        problem: n local functions, quadratic or not; default: eight scalar quadratics, or random
+            ones for another number of ranks.
         lr: Step size α.
         steps: Steps of each run, at least 1.
 
@@ -119,12 +121,12 @@ def push_methods_are_their_undirected_ones(
         S. Pu, W. Shi, J. Xu & A. Nedić, Push-pull gradient methods for distributed optimization
         in networks, IEEE TAC 66(1), 2021; M. Assran, N. Loizou, N. Ballas & M. Rabbat, ICML 2019.
     """
-    graph = exponential(8) if topology is None else topology
+    graph = checked_topology(topology, exponential(8))
     if not graph.is_doubly_stochastic:
         raise TopologyError(
             f"{graph.name} has weights that are not doubly stochastic, so R = C = W is not possible"
         )
-    functions = checked_quadratic(None, graph.size) if problem is None else problem
+    functions = checked_problem(problem, graph.size)
     a = checked_rate("lr", lr)
     return _same(
         f"on the doubly stochastic weights of {graph.name}, methods of digraphs are those of "
@@ -170,7 +172,7 @@ def complete_averaging_is_gradient_descent(
         A. H. Sayed, Adaptation, learning, and optimization over networks, Foundations and Trends
         in Machine Learning 7(4-5), 2014.
     """
-    functions = checked_quadratic(None, 8) if problem is None else problem
+    functions = checked_problem(problem)
     a = checked_rate("lr", lr)
     central = algorithms.AllReduceGD(lr=a)
     names = ("ATC", "D2", "ATCGradientTracking", "ATCPushPull", "SGP", "NEARDGD")
@@ -202,7 +204,8 @@ def relayed_gradients_arrive_late(
 
     Args:
         topology: A tree, whose weights do not matter; default: a path of 8.
-        problem: n local functions, quadratic or not; default: eight scalar quadratics.
+        problem: n local functions, quadratic or not; default: eight scalar quadratics, or random
+            ones for another number of ranks.
         lr: Step size α.
         steps: Steps of the run, at least 1.
 
@@ -218,10 +221,10 @@ def relayed_gradients_arrive_late(
         T. Vogels, L. He, A. Koloskova, S. P. Karimireddy, T. Lin, S. U. Stich & M. Jaggi,
         RelaySum for decentralized deep learning on heterogeneous data, NeurIPS 2021.
     """
-    tree = path(8) if topology is None else topology
+    tree = checked_topology(topology, path(8))
     if tree.is_directed or not nx.is_tree(tree.graph):
         raise TopologyError(f"values are relayed along trees, and {tree.name} is none")
-    functions = checked_quadratic(None, tree.size) if problem is None else problem
+    functions = checked_problem(problem, tree.size)
     alpha, steps = checked_rate("lr", lr), whole("steps", steps, 1)
     measured = iterates(algorithms.RelaySGD(lr=alpha), functions, tree, steps)
     n, lengths = tree.size, dict(nx.all_pairs_shortest_path_length(tree.graph))
@@ -294,9 +297,10 @@ def _apart(name: str, of: str, found: Floats, expected: Floats) -> Check:
     worst = int(np.argmax(apart))
     return Check.equal(
         f"{name}: how far from {of} (worst step: {worst}; relative)",
-        float(apart[worst]) / scale,
+        float(apart[worst]),
         0.0,
         tolerance=TOLERANCE,
+        scale=scale,
     )
 
 

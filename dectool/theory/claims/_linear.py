@@ -63,9 +63,10 @@ def powers(
             ),
             Check.equal(
                 f"{name}: how far the last iterates are from the predicted ones (relative)",
-                apart / scale,
+                apart,
                 0.0,
                 tolerance=1e-11,
+                scale=scale,
             ),
             # A double eigenvalue is found to the square root of rounding.
             Check.equal(f"{name}: rate", found, radius(matrix, conserved), tolerance=1e-6),

@@ -16,10 +16,9 @@ from dectool.run import run
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory._noise import steady_state
-from dectool.theory.claims._blocks import checked_rate
+from dectool.theory.claims._given import checked_rate, checked_topologies, checked_topology
+from dectool.theory.claims._samples import DEVIATIONS
 from dectool.topology import Topology, complete, exponential, ring
-
-_DEVIATIONS = 5.0
 
 _FLOORS: dict[str, Callable[[float, float, Floats], tuple[Floats, Floats]]] = {
     # By eigenvalue of W: how a mode decays, and the factor of the noise in it.
@@ -69,7 +68,7 @@ def noise_has_a_floor_in_each_mode(
     References:
         A. H. Sayed, Foundations and Trends in Machine Learning 7(4-5), 2014, chapter 11.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     if not (graph.is_symmetric and graph.is_doubly_stochastic):
         raise TopologyError(
             f"{graph.name} has weights that are not symmetric and doubly stochastic, and only with "
@@ -96,7 +95,7 @@ def noise_has_a_floor_in_each_mode(
                 f"{name}: variance in the mode farthest off (eigenvalue {values[worst]:.4g})",
                 float(measured[worst]),
                 float(floors[worst]),
-                tolerance=_DEVIATIONS * float(errors[worst]),
+                tolerance=DEVIATIONS * float(errors[worst]),
             )
         )
         exact = steady_state(algorithm, _flat(graph.size, h, 1), graph, sigma)
@@ -161,10 +160,8 @@ def noise_of_the_mean_is_divided_by_n(
         X. Lian, C. Zhang, H. Zhang, C.-J. Hsieh, W. Zhang & J. Liu, Can decentralized algorithms
         outperform centralized algorithms?, NeurIPS 2017.
     """
-    graphs = (
-        [kind(n) for n in (4, 16) for kind in (ring, exponential, complete)]
-        if topologies is None
-        else list(topologies)
+    graphs = checked_topologies(
+        topologies, [kind(n) for n in (4, 16) for kind in (ring, exponential, complete)]
     )
     if not graphs:
         raise ArgumentError("topologies is empty; give one or more")
@@ -195,7 +192,7 @@ def noise_of_the_mean_is_divided_by_n(
                     f"variance of the mean of {graph.size} ranks",
                     measured[-1],
                     floor,
-                    tolerance=_DEVIATIONS * error,
+                    tolerance=DEVIATIONS * error,
                 )
             )
         else:

@@ -16,7 +16,7 @@ from dectool.problems import Quadratic
 from dectool.solve import solve
 from dectool.theory._arguments import Floats
 from dectool.theory._evidence import Check, Curve, Evidence
-from dectool.theory.claims._blocks import checked_rate
+from dectool.theory.claims._given import checked_rate, checked_topologies
 from dectool.topology import Topology, ring
 
 _CONDITIONS = (32.0, 64.0, 128.0)
@@ -53,7 +53,7 @@ def ssda_needs_root_of_kappa_over_gamma(
 
     Raises:
         ArgumentError: An argument breaks its rule.
-        TopologyError: Weights are not symmetric and doubly stochastic.
+        TopologyError: Weights are not symmetric and doubly stochastic, or W does not average.
 
     Example:
         >>> bool(ssda_needs_root_of_kappa_over_gamma().verdict)
@@ -232,14 +232,15 @@ class _Sweep:
         accuracy: float,
         seed: int,
     ) -> _Sweep:
-        graphs = (ring(6), ring(12)) if topologies is None else tuple(topologies)
+        graphs = tuple(checked_topologies(topologies, (ring(6), ring(12))))
         if not graphs:
             raise ArgumentError("topologies is empty; give one at least")
         for graph in graphs:
-            if not (graph.is_symmetric and graph.is_doubly_stochastic) or graph.size < 2:
+            weighed = graph.is_symmetric and graph.is_doubly_stochastic
+            if not weighed or graph.size < 2 or graph.lambda_2 > 1.0 - 1e-12:
                 raise TopologyError(
                     f"{graph.name}: two ranks at least, and symmetric doubly stochastic weights, "
-                    "are needed; use an undirected graph"
+                    "are needed; use a connected undirected graph"
                 )
         kappas = tuple(float(kappa) for kappa in conditions)
         if len(kappas) < 2 or not all(a < b for a, b in zip((1.0, *kappas), kappas, strict=False)):

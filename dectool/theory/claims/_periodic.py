@@ -13,7 +13,8 @@ from dectool.solve import solve
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory._iteration import rate
-from dectool.theory.claims._blocks import blocks, checked_quadratic, checked_rate
+from dectool.theory.claims._blocks import blocks
+from dectool.theory.claims._given import checked_quadratic, checked_rate, checked_topology
 from dectool.topology import Topology, ring
 
 
@@ -101,7 +102,8 @@ def global_averages_follow_their_period_map(
 
     Args:
         topology: With doubly stochastic weights; default: a ring of 8.
-        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones.
+        problem: A :class:`dectool.problems.Quadratic`; default: eight scalar ones, or random ones
+            for another number of ranks.
         lr: Step size α.
         period: Steps H of a round.
         rounds: Rounds that are compared.
@@ -117,7 +119,7 @@ def global_averages_follow_their_period_map(
         Y. Chen, K. Yuan, Y. Zhang, P. Pan, Y. Xu & W. Yin, Accelerating gossip SGD with periodic
         global averaging, ICML 2021.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     quadratic = checked_quadratic(problem, graph.size)
     W, H, b = blocks(quadratic, graph)
     (period,), rounds = _periods([period]), whole("rounds", rounds, 1)
@@ -207,7 +209,7 @@ def global_averages_help_up_to_one_over_the_gap(
         Y. Chen, K. Yuan, Y. Zhang, P. Pan, Y. Xu & W. Yin, Accelerating gossip SGD with periodic
         global averaging, ICML 2021 (the factor :math:`\sum_{k<H} \rho^k`).
     """
-    graph = ring(16) if topology is None else topology
+    graph = checked_topology(topology, ring(16))
     if not (graph.is_symmetric and graph.is_doubly_stochastic and graph.lambda_2 > 1e-9):
         raise TopologyError(
             f"{graph.name} must have symmetric doubly stochastic weights and lambda_2 above 0; "

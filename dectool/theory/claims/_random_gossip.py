@@ -10,10 +10,12 @@ import numpy as np
 from dectool.errors import ArgumentError, TopologyError
 from dectool.theory._arguments import Floats, whole
 from dectool.theory._evidence import Check, Curve, Evidence
+from dectool.theory.claims._given import checked_topology
 from dectool.theory.claims._samples import follow, mean_is, so_far, squares
 from dectool.topology import (
     Schedule,
     Topology,
+    as_schedule,
     complete,
     equidyn,
     expected_contraction,
@@ -61,7 +63,7 @@ def randomized_gossip_contracts_in_mean_square(
         S. Boyd, A. Ghosh, B. Prabhakar & D. Shah, Randomized gossip algorithms, IEEE TIT 52(6),
         2006.
     """
-    graph = ring(8) if topology is None else topology
+    graph = checked_topology(topology, ring(8))
     steps, runs = whole("steps", steps, 1), whole("runs", runs, 2)
     if graph.size < 3:
         raise TopologyError(f"{graph.name} has {graph.size} ranks; a pair averages exactly, use 3")
@@ -86,6 +88,7 @@ def randomized_gossip_contracts_in_mean_square(
             mean_is(f"values after {steps} steps", found[:, -1], second**steps * start),
             mean_is("squared error after 1 step", error[:, 1], second),
             mean_is(f"squared error after {steps} steps", error[:, -1], exact[-1]),
+            Check.equal("exact mean square after 1 step", exact[1], second, tolerance=1e-12),
             Check.at_most(
                 f"exact mean square (worst of {steps} steps: {excess})",
                 exact[excess],
@@ -136,7 +139,7 @@ def averaging_time_is_between_its_bounds(
         S. Boyd, A. Ghosh, B. Prabhakar & D. Shah, Randomized gossip algorithms, IEEE TIT 52(6),
         2006.
     """
-    graph = ring(6) if topology is None else topology
+    graph = checked_topology(topology, ring(6))
     if not 0 < eps <= 0.25:
         raise ArgumentError(f"eps must be above 0 and at most 1/4, got {eps:g}")
     runs = whole("runs", runs, math.ceil(1.0 / eps))
@@ -236,7 +239,7 @@ def random_steps_contract_as_expected(
         B. Ying et al., Exponential graph is provably efficient for decentralized deep training,
         NeurIPS 2021.
     """
-    given = random_one_peer(16) if schedule is None else schedule
+    given = random_one_peer(16) if schedule is None else as_schedule(schedule)
     runs = whole("runs", runs, 2)
     values, vectors = np.linalg.eigh(_away(given.law.disagreement()))
     shrunk = squares(follow(given, vectors[:, -1], 1, runs)[:, 1])
@@ -269,6 +272,8 @@ def equidyn_contracts_alike_from_everywhere(
     For OD-EquiDyn with η = 1/2, and for every e that sums to 0,
 
     .. math:: E \|W e\|^2 = \frac{n - 1}{2n} \|e\|^2
+
+    The paper has a bound without n; this is what the mean over all hops gives exactly.
 
     Args:
         n: Number of ranks, at least 2.
@@ -339,7 +344,7 @@ def matcha_contracts_as_planned(
         J. Wang, A. K. Sahu, Z. Yang, G. Joshi & S. Kar, MATCHA: speeding up decentralized SGD via
         matching decomposition sampling, arXiv 1905.09435, 2019.
     """
-    graph = torus(4, 4) if topology is None else topology
+    graph = checked_topology(topology, torus(4, 4))
     plan, runs = matcha_plan(graph, budget), whole("runs", runs, 2)
     if len(plan.matchings) > _MATCHINGS:
         raise TopologyError(

@@ -12,7 +12,11 @@ from dectool.theory._evidence import Check, Curve
 from dectool.topology import Schedule, Topology, from_matrix
 
 DEVIATIONS = 5.0
-"""Standard errors that the mean of samples may be away: by chance, once in two million."""
+"""Standard errors that a mean of samples may be away.
+
+By chance, one is so once in two million where samples are many; of twenty, which tell their
+standard error roughly, once in ten thousand.
+"""
 
 
 def mean_is(quantity: str, samples: Floats, predicted: Floats | float) -> Check:

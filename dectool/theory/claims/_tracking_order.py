@@ -14,6 +14,7 @@ from dectool.problems import Quadratic
 from dectool.theory._arguments import Floats
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory._iteration import rate
+from dectool.theory.claims._given import checked_topologies
 from dectool.topology import Topology, ring
 
 
@@ -83,7 +84,7 @@ def gradient_tracking_needs_one_over_p_steps(
 
 
 def _checked(topologies: Sequence[Topology] | None) -> list[Topology]:
-    graphs = [ring(n) for n in (16, 32, 64, 128)] if topologies is None else list(topologies)
+    graphs = checked_topologies(topologies, [ring(n) for n in (16, 32, 64, 128)])
     for graph in graphs:
         if not (graph.is_symmetric and graph.is_doubly_stochastic and graph.rho < 1.0 - 1e-12):
             raise TopologyError(

@@ -14,6 +14,7 @@ from dectool.problems import Quadratic
 from dectool.theory._arguments import Floats
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory._transient import transient_time
+from dectool.theory.claims._given import checked_topologies
 from dectool.topology import Topology, hypercube, ring, torus
 
 _FACTOR = 2.0
@@ -149,13 +150,14 @@ def _checked(topologies: Sequence[Topology] | None, heterogeneity: float) -> lis
             *(torus(m, m) for m in (8, 12, 16)),
             *(hypercube(d) for d in (5, 6, 7, 8)),
         ]
-    graphs = list(topologies)
+    graphs = checked_topologies(topologies, ())
     for graph in graphs:
         if not (graph.is_symmetric and graph.is_doubly_stochastic and graph.rho < 1.0 - 1e-12):
             raise TopologyError(
                 f"{graph.name} must have symmetric doubly stochastic weights that average, rho < 1"
             )
-    if len({(graph.size, round(graph.rho, 9)) for graph in graphs}) < 4:
+    different = {(graph.size, round(graph.rho, 9)) for graph in graphs}
+    if len(different) < 4 or len({size for size, _ in different}) < 2:
         raise ArgumentError(
             f"topologies are {len(graphs)}, and two exponents need four of different sizes and "
             "gaps, or more"
@@ -185,7 +187,7 @@ def _transient(modes: _Modes, values: Floats, terms: Floats) -> int:
         lr = min(0.5, math.sqrt(n / horizon))
         alone = lr * -math.expm1(2 * horizon * math.log1p(-lr)) / (2.0 - lr)
         squares = modes(distinct, driven, lr, horizon)
-        return float(counts @ squares) > _FACTOR * alone
+        return not float(counts @ squares) <= _FACTOR * alone
 
     high = _LARGEST
     while high > 1 and not fails(high // 2):

@@ -53,6 +53,18 @@ def test_runs_that_are_too_short_do_not_agree():
     assert not claims.bias_is_proportional_to_step_and_inverse_gap(steps=40).verdict
 
 
+def test_ranks_that_agree_on_the_optimum_have_no_bias():
+    """The bias is zero but for rounding, and so is what is predicted."""
+    h = [[1.0, 3.0], [2.0, 0.7], [0.3, 1.1], [1.7, 0.9]]
+    same = problems.Quadratic(h=h, b=[[0.3 * a, 1.7 * b] for a, b in h])
+    for claim in (claims.diffusion_ends_at_its_fixed_point, claims.momentum_enlarges_the_bias):
+        found = claim(topology.ring(4), same)
+        assert found.verdict, found
+    # With W = J all end where gradient descent on the mean does.
+    found = claims.bias_is_proportional_to_heterogeneity(topology.complete(5))
+    assert found.verdict, found
+
+
 def test_bias_is_proportional_to_heterogeneity():
     assert claims.bias_is_proportional_to_heterogeneity().verdict
     grid = topology.grid(2, 3).lazy()
@@ -117,6 +129,23 @@ def test_momentum_that_knows_nothing_of_mixing_is_found(monkeypatch):
             ),
             TopologyError,
             "symmetric doubly stochastic",
+        ),
+        (
+            lambda: claims.bias_is_proportional_to_step_and_inverse_gap(
+                [topology.ring(8), topology.complete(4)]
+            ),
+            TopologyError,
+            "complete graph of 4 must have .* lambda_2 above 0",
+        ),
+        (
+            lambda: claims.diffusion_ends_at_its_fixed_point(lr=0.4),
+            ArgumentError,
+            "DGD does not converge on ring of 8: its rate is",
+        ),
+        (
+            lambda: claims.momentum_enlarges_the_bias(topology.exponential(6)),
+            ArgumentError,
+            "DecentLaM does not converge on exponential graph of 6",
         ),
         (
             lambda: claims.bias_is_proportional_to_heterogeneity(scales=[]),

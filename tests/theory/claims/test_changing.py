@@ -7,9 +7,7 @@ from dectool import algorithms, problems, topology
 from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.theory import claims
 from dectool.theory.claims import _changing, _finite_time
-
-H = np.array([1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0])
-EIGHT = problems.Quadratic(h=H[:, None], b=np.arange(8.0)[:, None])
+from tests.theory.q8 import QUADRATIC as EIGHT
 
 
 def backwards(n):
@@ -83,6 +81,31 @@ def test_another_cycle_is_seen(monkeypatch):
     pairs = topology.base_k(12)
     monkeypatch.setattr(_finite_time, "one_peer_exponential", lambda n, symmetric: pairs)
     assert not claims.one_peer_exponential_averages_exactly(12).verdict
+
+
+def test_another_part_that_stays_is_seen(monkeypatch):
+    assert claims.one_peer_exponential_averages_exactly(6).checks[0].predicted == pytest.approx(
+        0.216506350946, abs=1e-12
+    )
+    right = claims.one_peer_exponential_averages_exactly(25)
+    assert right.verdict
+    assert right.checks[0].predicted == pytest.approx(0.192116154287, abs=1e-12)
+    other = topology.alternating_ring(12)
+    monkeypatch.setattr(_finite_time, "one_peer_exponential", lambda n, symmetric: other)
+    found = claims.one_peer_exponential_averages_exactly(12)
+    assert "FAIL error after 2 rounds" in found.verdict.text
+
+
+def test_a_start_that_the_second_round_brings_closer_is_seen(monkeypatch):
+    """W - J is nilpotent and of norm 1, and of norm 1/2 after another round."""
+    u = np.linalg.qr(np.column_stack([np.ones(8), np.eye(8)[:, :3]]))[0].T[1:]
+    W = 1 / 8 + np.outer(u[0], u[1]) + 0.5 * np.outer(u[1], u[2])
+    graph = topology.from_matrix(W)
+    assert graph.rho == pytest.approx(1.0)
+    monkeypatch.setattr(_finite_time, "de_bruijn", lambda n, degree: graph)
+    found = claims.de_bruijn_averages_exactly(2, 3)
+    assert [bool(check) for check in found.checks] == [True, False]
+    assert found.checks[1].measured == pytest.approx(0.5)
 
 
 def test_a_cycle_that_is_exact_from_its_first_step_alone_is_seen(monkeypatch):
@@ -176,6 +199,24 @@ def test_published_rate_and_bias_of_one_peer_descent():
 def test_descent_on_cycles(problem, schedule, lr):
     found = claims.descent_on_a_cycle_follows_its_period_map(problem, schedule, lr=lr, periods=40)
     assert found.verdict, found
+
+
+def test_a_way_that_is_not_that_of_the_period_map_is_seen(monkeypatch):
+    """Rate and limit are right, and where the iterates begin is not."""
+    right = algorithms.ATC.init
+
+    def elsewhere(self, comm, x, grad):
+        return right(self, comm, x + 1.0, grad)
+
+    monkeypatch.setattr(algorithms.ATC, "init", elsewhere)
+    found = claims.descent_on_a_cycle_follows_its_period_map()
+    assert [bool(check) for check in found.checks] == [False, True, True, True, True]
+
+
+def test_descent_on_another_number_of_ranks():
+    assert claims.descent_on_a_cycle_follows_its_period_map(schedule=topology.base_k(6)).verdict
+    with pytest.raises(ArgumentError, match="the problem has 8 ranks and the topology 6"):
+        claims.descent_on_a_cycle_follows_its_period_map(EIGHT, topology.base_k(6))
 
 
 def test_another_descent_is_seen(monkeypatch):

@@ -29,6 +29,13 @@ def test_ranks_that_do_not_move_are_seen(monkeypatch):
     assert "FAIL error (worst of 500 steps: 500)" in found.verdict.text
 
 
+def test_ranks_that_do_not_move_are_seen_where_the_gap_is_small(monkeypatch):
+    """Replicas come closer, which for long keeps the bound on the whole error."""
+    monkeypatch.setattr(choco, "pull", lambda comm, q: 0.0 * q.value)
+    found = claims.choco_gossip_keeps_its_bound()
+    assert [bool(check) for check in found.checks] == [True, False]
+
+
 def test_another_pull_is_seen(monkeypatch):
     pull = choco.pull
     monkeypatch.setattr(choco, "pull", lambda comm, q: 0.7 * pull(comm, q))
@@ -45,11 +52,14 @@ def test_arguments():
         bound(compressor=compression.RandomK(1, unbiased=True))
     with pytest.raises(TopologyError, match="symmetric doubly stochastic"):
         bound(topology.exponential(8))
+    with pytest.raises(TopologyError, match="two ranks or more"):
+        bound(topology.complete(1))
     slower = claims.choco_gossip_slows_down_with_the_contraction
     for wrong, text in [
         ((0.25,), "two numbers or more"),
         ((0.25, 0.75), "at most 1/2"),
         ((0.1, 0.2), "multiples of 1/2048"),
+        ((0.25, 0.125001), "multiples of 1/2048"),
     ]:
         with pytest.raises(ArgumentError, match=text):
             slower(contractions=wrong)

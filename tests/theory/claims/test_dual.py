@@ -15,6 +15,7 @@ COUNTS = (
 )
 FLAT = problems.Quadratic(h=np.arange(8.0)[:, None], b=np.ones((8, 1)))
 PLANE = problems.Quadratic.random(10, 2, kappa=20.0, seed=1)
+ALONE = topology.from_matrix(np.eye(2), require_connected=False)
 
 
 @pytest.mark.parametrize("claim", MATRICES)
@@ -143,6 +144,10 @@ def test_small_condition_numbers_do_not_double():
         (lambda: COUNTS[1](accuracy=1.0), ArgumentError, r"accuracy=1.0 must be above 0 and below"),
         (lambda: COUNTS[2]([]), ArgumentError, "topologies is empty"),
         (lambda: COUNTS[2]([topology.exponential(8)]), TopologyError, "and symmetric doubly stoch"),
+        (
+            lambda: COUNTS[0]([ALONE]),
+            TopologyError, "use a connected undirected graph",
+        ),
         (lambda: MATRICES[0](topology.exponential(8)), TopologyError, "is directed"),
         (lambda: MATRICES[0](penalty=0.0), ArgumentError, "penalty=0.0 must be above 0"),
         (lambda: MATRICES[0](steps=0), ArgumentError, "steps must be at least 1"),

@@ -53,6 +53,14 @@ def test_a_wrong_first_step_is_seen_though_the_rate_is_right(monkeypatch):
     assert [check.quantity[:14] for check in failed] == ["NIDS: distance", "NIDS: how far "]
 
 
+def test_iterates_that_overflow_agree_with_nothing():
+    """Relative to what is infinite, every error would be 0."""
+    with np.errstate(all="ignore"):
+        found = claims.exact_methods_are_their_block_matrices(lr=50.0, steps=100)
+    for check in found.checks:
+        assert bool(check) == check.quantity.endswith("rate"), check
+
+
 def test_a_wrong_laplacian_of_linearized_admm_is_seen(monkeypatch):
     right = dlm.laplacian
     monkeypatch.setattr(dlm, "laplacian", lambda comm, x: 0.9 * right(comm, x))

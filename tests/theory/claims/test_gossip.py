@@ -74,6 +74,29 @@ def test_another_momentum_is_seen(name, claim, monkeypatch):
     assert not claim().verdict
 
 
+def test_modes_of_the_wrong_sign_in_every_other_step_are_seen(monkeypatch):
+    """After an even number of steps all is well, and before the error is right."""
+    right = algorithms.ShiftRegisterGossip.step
+
+    def mirrored(self, comm, s, grad):
+        found = right(self, comm, s, grad)
+        x, x_prev = (2.0 * x.mean(axis=0) - x for x in (found.x, found.x_prev))
+        return found.replace(x=x, x_prev=x_prev)
+
+    monkeypatch.setattr(algorithms.ShiftRegisterGossip, "step", mirrored)
+    found = claims.shift_register_gossip_follows_its_polynomial(steps=30)
+    assert [bool(check) for check in found.checks] == [True, False, True]
+
+
+def test_an_error_that_is_eps_itself_takes_no_round_more():
+    # rho of the Petersen graph is 1/2.
+    claim = claims.acceleration_takes_the_root_of_rounds
+    for rounds in range(1, 30):
+        found = claim(topology.petersen(), eps=0.5**rounds)
+        assert found.verdict, found
+        assert found.checks[0].measured == rounds
+
+
 def test_another_interval_is_seen(monkeypatch):
     right = algorithms.ChebyshevGossip._bounds
 
@@ -97,6 +120,9 @@ def test_bad_arguments():
         claims.chebyshev_gossip_follows_its_polynomial(interval="x")
     with pytest.raises(ArgumentError, match="eps must be at least 1e-12 and below 1, got 1"):
         claims.acceleration_takes_the_root_of_rounds(eps=1)
+    for claim in CLAIMS:
+        with pytest.raises(TopologyError, match="has one rank, with nothing to average"):
+            claim(topology.complete(1))
     with pytest.raises(TopologyError, match="nothing to accelerate"):
         claims.chebyshev_gossip_follows_its_polynomial(topology.complete(5))
     with pytest.raises(TopologyError, match="where it lies between 0 and 1"):

@@ -52,6 +52,12 @@ HOLD = {
     "push-sum, undirected": lambda: claims.push_sum_converges_at_the_second_eigenvalue(
         topology.ring(7)
     ),
+    "push-sum, two ranks": lambda: claims.push_sum_converges_at_the_second_eigenvalue(
+        topology.complete(2, weights="uniform_push")
+    ),
+    "push-sum, ten rounds": lambda: claims.push_sum_converges_at_the_second_eigenvalue(
+        topology.random_digraph(8, 0.6, seed=11, weights="uniform_push"), steps=10
+    ),
     "push-sum, random": lambda: claims.push_sum_converges_at_the_second_eigenvalue(
         topology.random_digraph(9, 0.4, seed=3, weights="uniform_push")
     ),
@@ -95,6 +101,25 @@ def test_pairs_of_other_chances_are_seen(monkeypatch):
     found = claims.randomized_gossip_contracts_in_mean_square()
     assert "FAIL values after" in found.verdict.text
     assert "FAIL squared error" in found.verdict.text
+
+
+def test_a_law_of_now_and_then_two_pairs_is_seen(monkeypatch):
+    """One step in a thousand is two, which no sample would tell."""
+    right = topology.random_pair
+
+    def mostly(graph, seed):
+        found = right(graph, seed=seed)
+        once = found.law.forward
+        law = topology.Law.moments(
+            0.999 * found.law.mean + 0.001 * found.law.mean @ found.law.mean,
+            lambda X: 0.999 * once(X) + 0.001 * once(once(X)),
+        )
+        return topology.Schedule(found.at, size=graph.size, period=None, name="mostly", law=law)
+
+    monkeypatch.setattr(_random_gossip, "random_pair", mostly)
+    found = claims.randomized_gossip_contracts_in_mean_square()
+    failed = [check.quantity for check in found.checks if not check]
+    assert failed == ["exact mean square after 1 step"]
 
 
 @pytest.mark.parametrize("speed", [0, 8])
@@ -197,6 +222,25 @@ def test_other_weights_of_push_sum_are_seen(monkeypatch):
     assert "FAIL weights" in text
 
 
+def test_weights_that_slip_at_the_end_are_seen(monkeypatch):
+    """On a slow graph, where the last weights are in no iterate; their sum is right."""
+    right, calls = algorithms.PushSum.step, []
+
+    def wrong(self, comm, s, grad):
+        found = right(self, comm, s, grad)
+        calls.append(1)
+        slip = np.where(comm.rank < 15, 0.01, -0.01)[:, None] if len(calls) == 120 else 0.0
+        return found.replace(w=found.w + slip)
+
+    slow = topology.ring(30, weights="uniform_push")
+    assert claims.push_sum_converges_at_the_second_eigenvalue(slow).verdict
+    monkeypatch.setattr(algorithms.PushSum, "step", wrong)
+    found = claims.push_sum_converges_at_the_second_eigenvalue(slow)
+    assert [check.quantity for check in found.checks if not check] == [
+        "weights less n pi (farthest)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -234,6 +278,11 @@ def test_other_weights_of_push_sum_are_seen(monkeypatch):
             "must be undirected",
         ),
         (
+            lambda: claims.gossip_on_clocks_has_an_exponential_mean(topology.path(2)),
+            TopologyError,
+            "use 3",
+        ),
+        (
             lambda: claims.broadcast_gossip_agrees_on_a_random_value(topology.ring(1)),
             TopologyError,
             "one rank",
@@ -254,6 +303,18 @@ def test_other_weights_of_push_sum_are_seen(monkeypatch):
             ),
             TopologyError,
             "uniform_push",
+        ),
+        (
+            lambda: claims.push_sum_converges_at_the_second_eigenvalue(topology.complete(1)),
+            TopologyError,
+            "of two ranks or more",
+        ),
+        (
+            lambda: claims.push_sum_converges_at_the_second_eigenvalue(
+                topology.from_matrix(np.roll(np.eye(4), 1, axis=0))
+            ),
+            TopologyError,
+            "shares go round in circles",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """Claims on the onset of linear speed-up: they hold, and would be seen to fail."""
 
+import numpy as np
 import pytest
 
 from dectool import algorithms, topology
@@ -44,10 +45,20 @@ def test_a_bias_that_nothing_removes_is_seen(monkeypatch):
     assert "FAIL exponent of 1/(1 - rho)" in text
 
 
+def test_what_is_no_number_is_no_gain(monkeypatch):
+    monkeypatch.setattr(_transient, "_descent", lambda values, *_: np.full(len(values), np.nan))
+    found = claims.sgd_gains_after_n3_over_gap4()
+    assert "FAIL transient on a ring of 8" in found.verdict.text
+    assert found.curves[0].measured.min() == 2.0**62
+
+
 def test_arguments():
     claim = claims.sgd_gains_after_n3_over_gap4
     with pytest.raises(ArgumentError, match="two exponents need four"):
         claim(GRAPHS[:3])
+    of_one_size = [topology.ring(8), topology.path(8), topology.star(8), topology.hypercube(3)]
+    with pytest.raises(ArgumentError, match="four of different sizes"):
+        claim(of_one_size)
     with pytest.raises(ArgumentError, match="heterogeneity=-1"):
         claim(heterogeneity=-1.0)
     with pytest.raises(TopologyError, match="symmetric doubly stochastic"):
