@@ -424,6 +424,7 @@ static PyObject *exchange_start(Exchange *exchange, PyObject *const *args, Py_ss
     exchange->digest[0] = low;
     exchange->digest[1] = high;
     exchange->size = size;
+    exchange->chunk = chunk_of(size);
     exchange->slot = slot;
     exchange->disagree = 0;
     exchange->written = exchange->summed = 0;

@@ -37,7 +37,7 @@ typedef struct {
     Py_buffer in[MOST_BUFFERS], out[MOST_BUFFERS];
     enum dectool_kind kind[MOST_BUFFERS];
     uint64_t number, digest[2];
-    size_t size, written, summed;
+    size_t size, chunk, written, summed;
     uint64_t straight;
     int slot, disagree;
     Py_ssize_t missing; /* position of a source whose parcel has not come */
@@ -58,7 +58,7 @@ static void write_chunk(Exchange *exchange)
     char *chunk = own->data + (size_t)exchange->slot * own->capacity + place;
     int again = place < RING && own->turn > 2; /* else its pages may be new */
     size_t extent = again ? 2 * (exchange->size < RING ? exchange->size : RING) : 0;
-    size_t start = 0, end = exchange->written + CHUNK;
+    size_t start = 0, end = exchange->written + exchange->chunk;
     for (Py_ssize_t k = 0; k < exchange->buffers && start < end; k++) {
         size_t length = (size_t)exchange->in[k].len;
         if (exchange->written < start + length) {
@@ -177,9 +177,11 @@ static int advance(Exchange *exchange, int64_t patience)
         if (exchange->place >= 0 && ready > exchange->written)
             ready = exchange->written; /* what was just read is still in the cache */
         if (ready < exchange->size)
-            ready = ready / CHUNK * CHUNK;
+            ready = ready / exchange->chunk * exchange->chunk;
         if (ready > exchange->summed) {
-            size_t to = exchange->summed + CHUNK < ready ? exchange->summed + CHUNK : ready;
+            size_t to = exchange->summed + exchange->chunk;
+            if (to > ready)
+                to = ready;
             if (!exchange->disagree) {
                 sum_chunk(exchange, exchange->summed, to);
                 show_progress(exchange, to / CHUNK);

@@ -21,7 +21,7 @@
 #include "_writer.h"
 
 #define MOST_READERS 1024
-#define CHUNK 262144     /* bytes written before they are shown to readers */
+#define CHUNK 262144     /* bytes of a large parcel written before they are shown to readers */
 #define RING (4 * CHUNK) /* bytes of a slot that are written over while its readers keep up */
 
 typedef struct {
@@ -97,6 +97,9 @@ static int chunks_are_read(const Board *board, int slot, size_t chunks)
     }
     return 1;
 }
+
+/* Return the bytes of a parcel that are written before they are shown to readers. */
+static size_t chunk_of(size_t size) { return size > RING ? CHUNK : RING / 2; }
 
 /* Return where in its slot the chunk lies that starts at a position of the parcel. */
 static size_t place_of(size_t position, uint64_t straight)
