@@ -113,6 +113,7 @@ static PyObject *line_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     }
     line->shared = (Shared *)((char *)line->memory.buf + offset);
     line->me = me;
+    line->writer.way = PLAIN; /* until it turns out that somebody reads the cell in between */
     return (PyObject *)line;
 }
 

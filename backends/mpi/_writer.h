@@ -44,11 +44,7 @@ static inline void write_in_way(int way, char *restrict to, const char *restrict
         _mm_sfence();
         return;
     }
-    for (size_t at = 0; at < whole; at += 16) {
-        _mm_store_si128((__m128i *)(to + at), _mm_loadu_si128((const __m128i *)(from + at)));
-        __asm__ volatile("" ::: "memory"); /* or GCC would call memcpy, which may be slower */
-    }
-    memcpy(to + whole, from + whole, size - whole);
+    memcpy(to, from, size);
 #else
     (void)way;
     memcpy(to, from, size);
