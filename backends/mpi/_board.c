@@ -428,13 +428,13 @@ static PyObject *exchange_start(Exchange *exchange, PyObject *const *args, Py_ss
     exchange->slot = slot;
     exchange->disagree = 0;
     exchange->written = exchange->summed = 0;
-    exchange->straight = UINT64_MAX;
+    exchange->straight = size > WHOLE ? UINT64_MAX : 0;
     for (Py_ssize_t i = 0; i < exchange->sources; i++) {
         exchange->from[i].slot = -1;
         exchange->from[i].by_message = 0;
         exchange->from[i].available = 0;
     }
-    write_head(own, slot, number, low, high, size, UINT64_MAX, layout, (size_t)described);
+    write_head(own, slot, number, low, high, size, exchange->straight, layout, (size_t)described);
     write_chunk(exchange);
     for (Py_ssize_t i = 0; i < exchange->destinations; i++)
         post_to(own, slot, exchange->readers[i]);

@@ -11,7 +11,8 @@
 
 #define MOST_TERMS 64
 #define MOST_BUFFERS 16
-#define KEEPING_UP 20000 /* nanoseconds that the owner of a ring waits for its readers */
+#define KEEPING_UP 20000          /* nanoseconds that the owner of a ring waits for its readers */
+#define CROWDED_KEEPING_UP 300000 /* the same where these may be waiting for a core */
 
 enum { DONE, WAITING, BUSY, DISAGREE }; /* as in _boards.py */
 
@@ -56,8 +57,9 @@ static void write_chunk(Exchange *exchange)
     Board *own = exchange->own;
     size_t place = place_of(exchange->written, exchange->straight);
     char *chunk = own->data + (size_t)exchange->slot * own->capacity + place;
-    int again = place < RING && own->turn > 2; /* else its pages may be new */
-    size_t extent = again ? 2 * (exchange->size < RING ? exchange->size : RING) : 0;
+    size_t every_time = exchange->size > WHOLE ? RING : exchange->size;
+    int again = place < every_time && own->turn > 2; /* else its pages may be new */
+    size_t extent = again ? 2 * every_time : 0;
     size_t start = 0, end = exchange->written + exchange->chunk;
     for (Py_ssize_t k = 0; k < exchange->buffers && start < end; k++) {
         size_t length = (size_t)exchange->in[k].len;
@@ -152,7 +154,7 @@ static void sum_chunk(Exchange *exchange, size_t from, size_t to)
 /* Let the sources of a large parcel write over a chunk that was summed. */
 static void show_progress(const Exchange *exchange, size_t chunks)
 {
-    for (Py_ssize_t i = 0; i < exchange->sources && exchange->size > RING; i++) {
+    for (Py_ssize_t i = 0; i < exchange->sources && exchange->size > WHOLE; i++) {
         const Source *source = &exchange->from[i];
         if (!source->by_message) {
             const Board *board = source->board;
@@ -164,6 +166,7 @@ static void show_progress(const Exchange *exchange, size_t chunks)
 
 static int advance(Exchange *exchange, int64_t patience)
 {
+    const int64_t keeping_up = exchange->crowded ? CROWDED_KEEPING_UP : KEEPING_UP;
     int64_t still = 0; /* since when nothing moves */
     for (unsigned turn = 0;; turn++) {
         int moved = 0, full = 0;
@@ -200,7 +203,7 @@ static int advance(Exchange *exchange, int64_t patience)
             int64_t now = nanoseconds();
             if (still == 0)
                 still = now;
-            else if (full && now - still > KEEPING_UP)
+            else if (full && now - still > keeping_up)
                 go_straight(exchange);
             else if (!full && now - still > patience)
                 return WAITING;

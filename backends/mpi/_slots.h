@@ -21,8 +21,9 @@
 #include "_writer.h"
 
 #define MOST_READERS 1024
-#define CHUNK 262144     /* bytes of a large parcel written before they are shown to readers */
-#define RING (4 * CHUNK) /* bytes of a slot that are written over while its readers keep up */
+#define WHOLE 1048576    /* bytes of the largest parcel that lies straight from the start */
+#define CHUNK 131072     /* bytes of a larger one that are written before they are shown to readers */
+#define RING (4 * CHUNK) /* bytes of its slot that are written over while its readers keep up */
 
 typedef struct {
     uint64_t number;    /* of the operation */
@@ -99,7 +100,7 @@ static int chunks_are_read(const Board *board, int slot, size_t chunks)
 }
 
 /* Return the bytes of a parcel that are written before they are shown to readers. */
-static size_t chunk_of(size_t size) { return size > RING ? CHUNK : RING / 2; }
+static size_t chunk_of(size_t size) { return size > WHOLE ? CHUNK : WHOLE / 2; }
 
 /* Return where in its slot the chunk lies that starts at a position of the parcel. */
 static size_t place_of(size_t position, uint64_t straight)

@@ -149,6 +149,8 @@ def divide(buffer: _Array, count: int, dtype: str) -> _Array:
         >>> divide(np.array([3.0]), 2, "float64")
         array([1.5])
     """
+    if dtype in _PLAIN:
+        return buffer / count
     return narrow(widen(buffer, dtype) / count, dtype)
 
 
@@ -174,6 +176,8 @@ def combine(op: str, left: _Array, right: _Array, dtype: str) -> _Array:
         >>> combine("max", np.array([1, 5]), np.array([2, 3]), "int64")
         array([2, 5])
     """
+    if dtype in _PLAIN:
+        return _COMBINE[op](left, right)
     if op == "prod" and dtype.startswith("complex"):
         return _complex_product(left, right)
     return narrow(_COMBINE[op](widen(left, dtype), widen(right, dtype)), dtype)
