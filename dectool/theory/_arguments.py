@@ -14,6 +14,7 @@ from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.problems import Problem
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+_NUMBERS = (int, float, np.integer, np.floating)
 
 
 def whole(name: str, value: Any, least: int) -> int:
@@ -27,6 +28,13 @@ def whole(name: str, value: Any, least: int) -> int:
     if number < least:
         raise ArgumentError(f"{name} must be at least {least}, got {number}")
     return number
+
+
+def real(name: str, value: Any) -> float:
+    """Return a real number."""
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
+        raise ArgumentTypeError(f"{name} must be a number, got {value!r}")
+    return float(value)
 
 
 def floats(name: str, value: Any) -> Floats:

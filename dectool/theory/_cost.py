@@ -17,7 +17,7 @@ from dectool.errors import ArgumentError, UnsupportedOperation
 from dectool.history import History
 from dectool.problems import Averaging, Problem, Quadratic
 from dectool.solve import solve
-from dectool.theory._arguments import need_algorithm, need_problem, whole
+from dectool.theory._arguments import need_algorithm, need_problem, real, whole
 from dectool.theory._predict import Prediction, predict
 from dectool.theory._round_time import ITEM, check_network, rounds_to_time
 from dectool.topology import Schedule, Topology, as_schedule
@@ -134,6 +134,7 @@ def cost_to_accuracy(
     if problem is not None:
         need_problem(problem)
     check_network(network)
+    eps = real("eps", eps)
     if not 0.0 < eps < 1.0:
         raise ArgumentError(f"eps={eps} must be above 0 and below 1")
     most = whole("most", most, 1)

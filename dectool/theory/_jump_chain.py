@@ -70,7 +70,8 @@ def exponential_cycle_time(
     steps = waits(topology, ahead)
     rates = 1.0 / seconds_of("mean", mean, n)
     turns = n if np.ptp(rates) == 0.0 and all(_turns(n, *step) for step in steps) else 1
-    return _Chain(topology.name, n, steps, rates, ahead, turns, max_states).cycle_time()
+    most = whole("max_states", max_states, 1)
+    return _Chain(topology.name, n, steps, rates, ahead, turns, most).cycle_time()
 
 
 def _turns(n: int, receivers: Ints, senders: Ints) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dectool.errors import ArgumentError
-from dectool.theory._arguments import Floats, seconds_of, whole
+from dectool.theory._arguments import Floats, real, seconds_of, whole
 from dectool.theory._order_statistics import expected_maximum
 
 
@@ -108,7 +108,8 @@ def asynchronous_speedup(n: int, slowdown: float) -> float:
         0.50196078431
     """
     n = whole("n", n, 1)
+    slowdown = real("slowdown", slowdown)
     if not 1.0 <= slowdown < math.inf:
         raise ArgumentError(f"slowdown={slowdown} must be finite and at least 1")
-    times = [1.0] * (n - 1) + [float(slowdown)]
+    times = [1.0] * (n - 1) + [slowdown]
     return asynchronous_throughput(times) / synchronous_throughput(times)

@@ -12,7 +12,7 @@ import numpy as np
 from dectool.algorithms import Algorithm, AllReduceGD
 from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.problems import Problem, Quadratic
-from dectool.theory._arguments import Floats, need_algorithm, need_problem, whole
+from dectool.theory._arguments import Floats, need_algorithm, need_problem, real, whole
 from dectool.theory._fixed_point import end_of
 from dectool.theory._iteration import linearize
 from dectool.theory._noise import DivergesError, Spread, spread_of
@@ -121,6 +121,7 @@ def transient_time(
     need_problem(problem)
     if not any(field.name == "lr" for field in dataclasses.fields(algorithm)):
         raise ArgumentError(f"{algorithm.name} has no step size lr, which a horizon would set")
+    factor = real("factor", factor)
     if not factor > 1.0:
         raise ArgumentError(f"factor={factor} must be above 1: nothing beats the mean gradient")
     most = whole("most", most, 1)

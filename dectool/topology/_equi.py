@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.topology._edges import Floats, Ints, Matrix, count, real
 from dectool.topology._law import Few, Law
 from dectool.topology._schedule import Schedule
@@ -87,6 +87,7 @@ def equidyn(
 
     Raises:
         ArgumentError: n, eta or a hop is out of range.
+        ArgumentTypeError: n, seed, eta or a hop is no such number, or hops no sequence.
 
     Example:
         >>> s = equidyn(16, directed=True, seed=3)
@@ -99,6 +100,8 @@ def equidyn(
     n, seed, eta = count("n", n, 2), count("seed", seed, 0), real("eta", eta)
     if not 0 < eta <= 1:
         raise ArgumentError(f"eta must be above 0 and at most 1, got {eta:g}")
+    if not isinstance(hops, Iterable | None):
+        raise ArgumentTypeError(f"hops must be a list of integers, got {hops!r}; use [{hops!r}]")
     known = range(1, n) if hops is None else [count("hop", hop, 1) for hop in hops]
     if not known or max(known) >= n:
         raise ArgumentError(

@@ -49,6 +49,17 @@ def test_algorithms_problems_and_topologies(call):
         (lambda: theory.cycle_time(RING, 1.0, delay="late"), "delay must be numbers, got 'late'"),
         (lambda: theory.exponential_cycle_time("ring"), "topology must be a Topology, got str"),
         (lambda: theory.synchronous_throughput(["slow"]), "seconds must be numbers"),
+        (lambda: theory.asynchronous_speedup(4, "slow"), "slowdown must be a number, got 'slow'"),
+        (lambda: theory.exponential_cycle_time(RING, max_states=1e5), "max_states must be an int"),
+        (lambda: theory.transient_time(EXTRA, QUADRATIC, RING, factor="2"), "factor must be a num"),
+        (
+            lambda: theory.cost_to_accuracy(EXTRA, RING, NETWORK, QUADRATIC, eps="1e-6"),
+            "eps must be a number, got '1e-6'",
+        ),
+        (
+            lambda: theory.claims.gradient_tracking_needs_one_over_p_steps(condition=[1.0]),
+            r"condition must be a number, got \[1.0\]",
+        ),
     ],
 )
 def test_what_is_of_another_kind_is_refused_by_name(call, message):

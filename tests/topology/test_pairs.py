@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dectool import topology
-from dectool.errors import ArgumentError, TopologyError
+from dectool.errors import ArgumentError, ArgumentTypeError, TopologyError
 from dectool.topology._equi import _exchange
 
 
@@ -128,6 +128,7 @@ PARTS = topology.from_graph(nx.Graph([(0, 1), (2, 3)]), name="two pairs", requir
         (lambda: topology.equidyn(8, eta=0), ArgumentError, r"eta must be above 0"),
         (lambda: topology.equidyn(8, hops=[]), ArgumentError, r"from 1 to n - 1 = 7, at least one"),
         (lambda: topology.equidyn(8, hops=[3, 8]), ArgumentError, r"got \[3, 8\]"),
+        (lambda: topology.equidyn(8, hops=3), ArgumentTypeError, r"got 3; use \[3\]"),
         (lambda: topology.hyper_hypercube(10, k=2), ArgumentError, r"above k \+ 1 = 3; use base_k"),
         (lambda: topology.base_k(5, k=0), ArgumentError, r"k must be at least 1, got 0"),
         *(

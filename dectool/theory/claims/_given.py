@@ -9,10 +9,10 @@ import numpy as np
 
 from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.problems import Problem, Quadratic
+from dectool.theory._arguments import real
 from dectool.topology import Topology
 
 CURVATURES = (1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0)
-_NUMBERS = (int, float, np.integer, np.floating)
 
 
 def checked_topology(topology: Topology | None, default: Topology) -> Topology:
@@ -87,12 +87,11 @@ def checked_rate(name: str, value: Any, most: float = np.inf) -> float:
         ArgumentError: It is out of range.
         ArgumentTypeError: It is no number.
     """
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
-        raise ArgumentTypeError(f"{name} must be a number, got {value!r}")
-    if not 0.0 < value < most:
+    number = real(name, value)
+    if not 0.0 < number < most:
         bound = "finite" if most == np.inf else f"below {most:g}"
         raise ArgumentError(f"{name}={value!r} must be above 0 and {bound}")
-    return float(value)
+    return number
 
 
 def eight_scalars() -> Quadratic:

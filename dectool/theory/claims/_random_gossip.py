@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from dectool.errors import ArgumentError, TopologyError
-from dectool.theory._arguments import Floats, whole
+from dectool.theory._arguments import Floats, real, whole
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory.claims._given import checked_topology
 from dectool.theory.claims._samples import follow, mean_is, so_far, squares
@@ -140,7 +140,8 @@ def averaging_time_is_between_its_bounds(
         2006.
     """
     graph = checked_topology(topology, ring(6))
-    if not 0 < eps <= 0.25:
+    eps = real("eps", eps)
+    if not 0.0 < eps <= 0.25:
         raise ArgumentError(f"eps must be above 0 and at most 1/4, got {eps:g}")
     runs = whole("runs", runs, math.ceil(1.0 / eps))
     if graph.size < 3:

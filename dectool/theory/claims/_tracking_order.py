@@ -11,7 +11,7 @@ from scipy import optimize
 from dectool.algorithms import ATCGradientTracking
 from dectool.errors import ArgumentError, TopologyError
 from dectool.problems import Quadratic
-from dectool.theory._arguments import Floats
+from dectool.theory._arguments import Floats, real
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory._iteration import rate
 from dectool.theory.claims._given import checked_topologies
@@ -52,6 +52,7 @@ def gradient_tracking_needs_one_over_p_steps(
         A. Koloskova, T. Lin & S. U. Stich, An improved analysis of gradient tracking for
         decentralized machine learning, NeurIPS 2021.
     """
+    condition = real("condition", condition)
     if not 1.0 <= condition < math.inf:
         raise ArgumentError(f"condition={condition} must be finite and at least 1")
     graphs = _checked(topologies)

@@ -11,7 +11,7 @@ import numpy as np
 from dectool.algorithms import DGD, Algorithm, ExactDiffusion
 from dectool.errors import ArgumentError, TopologyError
 from dectool.problems import Quadratic
-from dectool.theory._arguments import Floats
+from dectool.theory._arguments import Floats, real
 from dectool.theory._evidence import Check, Curve, Evidence
 from dectool.theory._transient import transient_time
 from dectool.theory.claims._given import checked_topologies
@@ -142,7 +142,7 @@ def _evidence(
 
 
 def _checked(topologies: Sequence[Topology] | None, heterogeneity: float) -> list[Topology]:
-    if not 0.0 <= heterogeneity < math.inf:
+    if not 0.0 <= real("heterogeneity", heterogeneity) < math.inf:
         raise ArgumentError(f"heterogeneity={heterogeneity} must be finite and at least 0")
     if topologies is None:
         return [
