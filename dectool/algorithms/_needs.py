@@ -50,11 +50,12 @@ def check_needs(name: str, needs: Needs, topology: Topology | Schedule) -> None:
         for one in steps:
             check_needs(name, per_step, one)
         return
-    for reason in _broken(needs, topology):
+    for reason in broken(needs, topology):
         raise TopologyError(f"{name} on {topology.name}: {reason}. check=False insists")
 
 
-def _broken(needs: Needs, topology: Topology) -> Iterator[str]:
+def broken(needs: Needs, topology: Topology) -> Iterator[str]:
+    """Tell each condition that a topology breaks, with a remedy."""
     yield from _broken_graph(needs, topology)
     if needs.weights in ("doubly stochastic", "symmetric doubly stochastic"):
         if not topology.is_doubly_stochastic:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-import numpy as np
-
 from dectool.algorithms._algorithm import Gradient, State, StepSize
 from dectool.algorithms._checks import check_number
 from dectool.algorithms._compressed import CompressedAlgorithm, Compression, pull
-from dectool.algorithms._needs import Needs
+from dectool.algorithms._needs import Needs, broken
 from dectool.communicator import Communicator
-from dectool.errors import ArgumentError
+from dectool.errors import ArgumentError, TopologyError
 from dectool.topology import Topology
 
 
@@ -143,6 +141,7 @@ def choco_gamma(topology: Topology, contraction: float) -> float:
 
     Raises:
         ArgumentError: ``contraction`` is not in (0, 1].
+        TopologyError: W is not symmetric and doubly stochastic, or does not average.
 
     Example:
         >>> from dectool import compression, topology
@@ -158,7 +157,8 @@ def choco_gamma(topology: Topology, contraction: float) -> float:
             f"choco_gamma: contraction={contraction} must be above 0 and at most 1; "
             "an unbiased compressor of variance w has 1 / (1 + w) when divided by 1 + w"
         )
-    gap = 1.0 - topology.rho
-    beta = float(np.abs(1.0 - np.linalg.eigvalsh(topology.to_dense())).max())
+    for reason in broken(_Choco.needs, topology):
+        raise TopologyError(f"choco_gamma of {topology.name}: {reason}")
+    gap, beta = 1.0 - topology.rho, 1.0 - topology.lambda_min
     below = 16 * gap + gap**2 + 4 * beta**2 + 2 * gap * beta**2 - 8 * gap * contraction
     return gap * contraction / below

@@ -47,6 +47,18 @@ def test_wrong_parameters_are_named(case):
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("graph", "reason"),
+    [
+        (topology.directed_ring(5), "W must be symmetric"),
+        (topology.from_matrix(np.eye(2)[::-1]), "W does not average"),
+    ],
+)
+def test_the_gamma_of_the_theorem_is_for_weights_of_the_theorem(graph, reason):
+    with pytest.raises(TopologyError, match=f"choco_gamma of .*: {reason}"):
+        algorithms.choco_gamma(graph, 0.5)
+
+
 def test_compressors_may_be_given_by_name():
     one = algorithms.get("choco", lr=0.02, gamma=0.3, compressor="topk:2")
     assert one == algorithms.CHOCO(lr=0.02, gamma=0.3, compressor=compression.TopK(2))
