@@ -8,9 +8,7 @@ order. `_slots.h` has the memory's layout.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import pickle
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +18,7 @@ import numpy as np
 from dectool.backends.mpi import _wire
 from dectool.backends.mpi._shared_memory import Place, SharedMemory, attach
 from dectool.communicator import Channel, Parcel
+from dectool.communicator._digest import digest_numbers
 from dectool.communicator._parcel import Layout
 
 native: Any
@@ -73,12 +72,10 @@ def describe(layout: Layout, buffers: tuple[Any, ...]) -> Description:
     known = _DESCRIBED.get(id(layout))
     if known is not None and known[0] is layout:
         return known[1]
-    digest = hashlib.blake2b(pickle.dumps(layout.signature), digest_size=16).digest()
     kinds = tuple(KINDS.get(dtype, -1) for dtype in layout.dtypes)
     whole = all(isinstance(buffer, np.ndarray) and buffer.size for buffer in buffers)
     description = Description(
-        int.from_bytes(digest[:8], "little"),
-        int.from_bytes(digest[8:], "little"),
+        *digest_numbers(layout.signature),
         _wire.pack_layout(layout, buffers),
         kinds if whole and 0 < len(kinds) <= 16 and min(kinds) >= 0 else None,
     )

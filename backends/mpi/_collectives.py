@@ -6,7 +6,6 @@ errors and reports are those of the messages.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from dectool.backends.mpi._meeting import Meeting, arrays_of
 from dectool.backends.mpi._moves import Moves, Reduction, Rows, plan_of, rows_plan
 from dectool.backends.mpi._small import Shapes, Small
 from dectool.communicator import OneRankCommunicator, _rounds
+from dectool.communicator._digest import digest_numbers
 from dectool.communicator._parcel import Buffer, Layout, Phantom
 from dectool.kernels import divide, empty
 
@@ -148,7 +148,7 @@ class NearCollectives(OneRankCommunicator):
             shapes = _shapes(buffers)
             if op is not None:
                 shapes = [(shape[1:], dtype) for shape, dtype in shapes]
-            known = _Known(_digest(key), shapes, plan, dests, dests * sum(rows))
+            known = _Known(digest_numbers(key), shapes, plan, dests, dests * sum(rows))
             self._keep(key, known, meeting, buffers, op, layout.dtypes)
         return self._together(meeting, known, operation, buffers, layout.dtypes, op)
 
@@ -184,7 +184,7 @@ class NearCollectives(OneRankCommunicator):
             found = _order.segments(steps, [int(b.shape[-1]) for b in buffers], op is not None)
             if found is not None:
                 plan = plan_of(found, self.rank, self.size, items, ROOM)
-        return _Known(_digest(key), _shapes(buffers), plan, len(sent), nbytes)
+        return _Known(digest_numbers(key), _shapes(buffers), plan, len(sent), nbytes)
 
     def _keep(
         self,
@@ -264,8 +264,3 @@ def _shapes(buffers: Sequence[Buffer]) -> Shapes:
 def _key(operation: str, buffers: Sequence[Buffer], layout: Layout | None) -> Any:
     kinds = tuple((b.shape, b.dtype if isinstance(b, np.ndarray) else b.itemsize) for b in buffers)
     return operation, kinds, None if layout is None else layout.signature
-
-
-def _digest(key: Any) -> tuple[int, int]:
-    digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 
 from dectool.backends.mpi._shared_memory import Place, SharedMemory, attach
 from dectool.communicator import Channel
+from dectool.communicator._digest import digest
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -69,7 +69,7 @@ class Hall:
         """Return the number of a communicator, or -1 if its ranks cannot meet."""
         if not self.place.keys() >= set(members):
             return -1
-        key = hashlib.blake2b(repr((context, list(members))).encode(), digest_size=8).digest()
+        key = digest((context, list(members)), 8)
         places = tuple(self.place[member] for member in members)
         number: int = self.native.meeting(int.from_bytes(key, "little") or 1, places)
         return number

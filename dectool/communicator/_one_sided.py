@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -13,6 +11,7 @@ import numpy as np
 from dectool.communicator._arrays import Leaf
 from dectool.communicator._cells import Opening, Store, whole
 from dectool.communicator._core import Pending
+from dectool.communicator._digest import digest
 from dectool.communicator._encode import checked_compressor, encode
 from dectool.communicator._hierarchical import HierarchicalOperations
 from dectool.communicator._parcel import Buffer, Layout, Parcel, own
@@ -101,7 +100,7 @@ class OneSidedOperations(HierarchicalOperations):
         store = self._open_store(opening)
         window = Window(self, name, store, chosen, push_sum=push_sum, compressor=compressor)
         try:
-            options = (push_sum, opening.zero, getattr(compressor, "name", None))
+            options = (bool(push_sum), opening.zero, getattr(compressor, "name", None))
             self._greet(store, opening, options)
         except BaseException:
             store.close()
@@ -146,15 +145,13 @@ class OneSidedOperations(HierarchicalOperations):
     def _greet(self, store: Store, opening: Opening, options: tuple[Any, ...]) -> None:
         """Exchange with all neighbours how to reach each other's parts; check that all agree."""
         who = f"window({opening.name!r})"
-        digest = hashlib.blake2b(
-            pickle.dumps((opening.layout.signature, options)), digest_size=16
-        ).digest()
+        mine = digest((opening.layout.signature, options))
         text = f"{opening.layout}, push_sum={options[0]}, zero_init={options[1]}"
         if options[2] is not None:
             text += f", compressor={options[2]}"
         words = text.encode()[:_TEXT]
         invitation = store.invitation
-        told = digest + bytes([len(invitation)]) + invitation.ljust(64, b"\0") + words
+        told = mine + bytes([len(invitation)]) + invitation.ljust(64, b"\0") + words
         data = np.zeros(256, np.uint8)
         data[: len(told)] = np.frombuffer(told, np.uint8)
         channel = (*self._context, "window", opening.name)
@@ -165,7 +162,7 @@ class OneSidedOperations(HierarchicalOperations):
         invitations = {}
         for peer, parcel in zip(peers, found, strict=True):
             heard = parcel.buffers[0].tobytes()
-            if heard[:16] != digest:
+            if heard[:16] != mine:
                 theirs = heard[81:].rstrip(b"\0").decode(errors="replace")
                 raise ContractError(
                     f"{who}: ranks {self.rank} and {peer} open it differently: {text} and "

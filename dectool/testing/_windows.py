@@ -240,6 +240,24 @@ def containers_and_compressed_values_are_written_whole(runner: Runner) -> None:
 
 
 @check("window")
+def keys_agree_that_are_equal(runner: Runner) -> None:
+    """On one rank two equal keys are one string, on the others two: the arrays agree."""
+    graph, n = topology.ring(3), 3
+
+    def program(comm: Any, x: Any) -> Any:
+        again = "layer" if comm.rank == 0 else "".join(["la", "yer"])
+        with comm.window({"layer": {again: x}}, name="tree") as win:
+            win.put()
+            win.fence()
+            return win.update()["layer"]["layer"]
+
+    xs = _values(n, 5, 4)
+    for rank, got in enumerate(apply(runner, program, xs, topology=graph)):
+        expected = oracle.neighbor_average(graph.to_dense(), xs, rank)
+        assert_same_bits(got, expected, f"rank {rank}")
+
+
+@check("window")
 def additions_change_the_values_themselves(runner: Runner) -> None:
     """x_i += w d, at once: seen by the owner and by gets without an update; none is lost."""
     graph, n = topology.complete(4), 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +65,10 @@ def stale_value(original: Any) -> Any:
 
 def never_stale(original: Any) -> Any:
     return lambda self, source: 0
+
+
+def of_the_pickle(original: Any) -> Any:
+    return lambda what: original(pickle.dumps(what))
 
 
 def weightless(original: Any) -> Any:
@@ -133,6 +138,7 @@ WINDOW_MUTATIONS: dict[str, list[Mutation]] = {
         replace(SimStore, "send", uncompressed_bytes),
         replace(_one_sided.OneSidedOperations, "_decoder", lambda o: _first_only(o)),
     ],
+    "keys_agree_that_are_equal": [replace(_one_sided, "digest", of_the_pickle)],
     "additions_change_the_values_themselves": [replace(sim_window, "apply", into_the_slot)],
     "many_windows_are_open_at_once": [
         replace(Window, "free", lambda o: lambda self: self._store.close()),
