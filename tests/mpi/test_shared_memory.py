@@ -21,6 +21,9 @@ from dectool.testing import assert_same_bits
 pytestmark = pytest.mark.skipif(native is None, reason="the C extension was not built")
 
 
+MIB = 1 << 20
+
+
 def directed(matrix: list[list[float]]) -> topology.Topology:
     """Return a topology some ranks of which only send or only receive."""
     return topology.from_matrix(matrix, require_connected=False)
@@ -102,6 +105,27 @@ def test_random_rounds(cluster: dectool.Cluster, seed: int) -> None:
 
 def test_rounds_of_megabytes(cluster: dectool.Cluster) -> None:
     same_as_sim(cluster, rounds, 4, 99, 12, 1_000_003)
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_parcels_about_as_large_as_goes_without_a_ring(cluster: dectool.Cluster, n: int) -> None:
+    """1 MiB, a line less or more, and several arrays whose edges lie within chunks."""
+
+    def program(comm: Any) -> list[Any]:
+        rng = np.random.default_rng(comm.rank)
+        graph = topology.ring(comm.size)
+        kept = []
+        for nbytes in (MIB - 64, MIB, MIB + 64, MIB + MIB // 2, 2 * MIB + 2):
+            whole = rng.normal(size=nbytes // 2).astype(np.float16)
+            third = nbytes // 12
+            parts = {"a": whole[:third].astype(np.float32), "b": whole[third : -third // 2]}
+            for x in (whole, parts):
+                for _ in range(4):
+                    comm.elapse(float(rng.choice([0.0, 1e-4, 1e-3])))
+                    kept.append(comm.neighbor_allreduce(x, graph))
+        return kept
+
+    same_as_sim(cluster, program, n)
 
 
 def test_one_goes_through_shared_memory(cluster: dectool.Cluster) -> None:
