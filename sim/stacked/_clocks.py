@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -64,6 +64,37 @@ class Edges:
         return order, starts, ordered[starts]
 
 
+class Sent:
+    """Counts payload bytes by sender; those of the same edges again and again by one number.
+
+    Args:
+        size: Number of ranks.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._by_rank: _Int = np.zeros(size, np.int64)
+        self._edges: Edges | None = None
+        self._on_each = 0
+
+    def count(self, edges: Edges, nbytes: int) -> None:
+        """Count so many bytes on each edge."""
+        if edges is not self._edges:
+            self._settle()
+            self._edges = edges
+        self._on_each += nbytes
+
+    @property
+    def by_rank(self) -> _Int:
+        """Bytes that each rank has sent, shape (n,), to be changed in place."""
+        self._settle()
+        return self._by_rank
+
+    def _settle(self) -> None:
+        if self._edges is not None and self._on_each:
+            self._by_rank += self._edges.out_degrees(len(self._by_rank)) * self._on_each
+            self._on_each = 0
+
+
 class Clocks:
     """Time, ports and counters of all ranks.
 
@@ -75,7 +106,7 @@ class Clocks:
         time: Each rank's clock in seconds, shape (n,).
         port: When each rank's network interface is free to send, in seconds, shape (n,).
         messages: Messages sent by all.
-        bytes_of: Payload bytes sent by each rank, shape (n,).
+        sent: Payload bytes.
     """
 
     def __init__(self, size: int, network: NetworkModel) -> None:
@@ -88,15 +119,15 @@ class Clocks:
         self.time: Times = np.zeros(size)
         self.port: Times = np.zeros(size)
         self.messages = 0
-        # Shared by copies for background operations, so it is only changed in place.
-        self.bytes_of: _Int = np.zeros(size, np.int64)
+        # Shared by copies for background operations.
+        self.sent: Final = Sent(size)
         self.in_background = 0
         self._equal = True
 
     @property
     def bytes(self) -> int:
         """Payload bytes sent by all."""
-        return int(self.bytes_of.sum())
+        return int(self.sent.by_rank.sum())
 
     @property
     def _trivial(self) -> bool:
@@ -141,11 +172,12 @@ class Clocks:
         count = len(edges)
         self.messages += count
         if isinstance(nbytes, int):
-            self.bytes_of += edges.out_degrees(len(self.time)) * nbytes
+            self.sent.count(edges, nbytes)
         else:
-            self.bytes_of += np.bincount(
-                edges.sources, np.broadcast_to(nbytes, count), len(self.time)
-            ).astype(np.int64)
+            each = np.broadcast_to(nbytes, count)
+            self.sent.by_rank[:] += np.bincount(edges.sources, each, len(self.time)).astype(
+                np.int64
+            )
         if not count or self._trivial:
             return None
         self._refuse_contention()
@@ -184,7 +216,7 @@ class Clocks:
             nbytes += (high - low) * itemsize
             segments.append((low, high))
         self.messages += len(senders)
-        self.bytes_of[senders] += nbytes
+        self.sent.by_rank[senders] += nbytes
         if not self._trivial and len(senders):
             self._refuse_contention()
             self._equal = False

@@ -278,7 +278,7 @@ class StackedCommunicator(StackedHierarchy):
     @property
     def bytes_sent(self) -> Any:
         """Payload bytes that each rank has sent, shape (n,)."""
-        return self._clocks.bytes_of.copy()
+        return self._clocks.sent.by_rank.copy()
 
     def elapse(self, seconds: Any) -> None:
         """Let time pass: one number of seconds for all ranks, or an array of shape (n,)."""
