@@ -59,6 +59,7 @@ bench: $(VENV)/.dev  ## speed, against rivals on the same machine
 	$(BIN)/python -m benchmarks.import_time
 	$(BIN)/python -m benchmarks.compression
 	$(BIN)/python -m benchmarks.mpi
+	$(BIN)/python -m benchmarks.bare
 	$(BIN)/python -m benchmarks.collectives
 	$(BIN)/python -m benchmarks.windows
 	$(BIN)/python -m benchmarks.stragglers
