@@ -6,11 +6,13 @@
 
 #define _GNU_SOURCE
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,9 +127,15 @@ int main(int count, char **words)
     summed = (uint64_t *)(shared + counters);
     arrived = (uint64_t *)(shared + 2 * counters);
     memory = shared + 3 * counters;
-    for (int rank = 1; rank < ranks && me == 0; rank++)
-        if (fork() == 0)
+    for (int rank = 1; rank < ranks && me == 0; rank++) {
+        pid_t child = fork();
+        if (child < 0)
+            return 1;
+        if (child == 0) {
             me = rank;
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* or it would wait for the others for ever */
+        }
+    }
     char *x = aligned_alloc(4096, bytes), *out = aligned_alloc(4096, bytes), *swap;
     memset(x, 0, bytes);
     memset(out, 0, bytes);

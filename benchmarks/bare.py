@@ -21,15 +21,18 @@ import numpy as np
 
 import dectool
 from benchmarks._table import Row, compare, main
+from benchmarks.mpi import WARM, calls_of
 from dectool import topology
 
 SOURCE = Path(__file__).with_name("bare.c")
 RANKS = (2, 4)
 WHOLE, RING = (1 << 19, 4), (1 << 17, 4)
 SIZES = {1 << 20: WHOLE, 1 << 22: RING, 1 << 24: RING}
-"""Bytes of an array, and chunks as dectool cuts them: bytes of one, and how many in a ring."""
+"""Bytes of an array, and chunks as ``_slots.h`` has them: bytes of one, and how many in a ring."""
 
-REPETITIONS, BLOCKS, WARM = 5, 9, 2
+REPETITIONS, BLOCKS = 5, 9
+LONGEST = 60.0
+"""Seconds after which the program in C must be stuck."""
 
 
 def program(comm: Any, size: int, calls: int) -> float:
@@ -64,12 +67,14 @@ def measure(tell: Callable[[str], None]) -> tuple[list[Row], list[str]]:
                 for size, (chunk, depth) in SIZES.items():
                     case = f"ring of {n}, {size >> 20} MiB"
                     tell(case)
-                    calls = max(3, (1 << 26) // size)
+                    calls = calls_of(size)
                     words = [str(word) for word in (bare, n, size, chunk, depth, calls)]
                     found: list[list[float]] = []
                     for _ in range(REPETITIONS):
                         run = cluster.run(program, topology=topology.ring(n), args=(size, calls))
-                        told = subprocess.run(words, check=True, capture_output=True, text=True)
+                        told = subprocess.run(
+                            words, check=True, capture_output=True, text=True, timeout=LONGEST
+                        )
                         found.append([1e6 * run.values[0], *map(float, told.stdout.split())])
                     ours, in_c, copy = (median(times) for times in zip(*found, strict=True))
                     limit = (3 + min(2, n - 1)) / 2 * copy

@@ -31,6 +31,11 @@ WARM = 2
 """Calls before a block is timed: at first the caches hold what the rival before has left there."""
 
 
+def calls_of(size: int) -> int:
+    """Return the calls in a block for arrays of so many bytes."""
+    return max(3, min(300, (1 << 26) // size))
+
+
 def program(comm: Any, size: int) -> dict[str, float]:
     """Return the median seconds of each candidate; a round lasts until all ranks are through."""
     from mpi4py import MPI
@@ -79,7 +84,7 @@ def program(comm: Any, size: int) -> dict[str, float]:
     expected = by_hand(x)
     if not np.allclose(comm.neighbor_allreduce(x), expected, rtol=1e-5, atol=1e-6):
         raise AssertionError("the averages differ: the comparison would mean nothing")
-    calls = max(3, min(300, (1 << 26) // size))
+    calls = calls_of(size)
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for repetition in range(REPETITIONS + 1):
         for name, call in candidates.items():

@@ -22,7 +22,7 @@
 
 #define MOST_READERS 1024
 #define WHOLE 1048576    /* bytes of the largest parcel that lies straight from the start */
-#define CHUNK 131072     /* bytes of a larger one that are written before they are shown to readers */
+#define CHUNK 131072     /* bytes of a larger one written before they are shown to readers */
 #define RING (4 * CHUNK) /* bytes of its slot that are written over while its readers keep up */
 
 typedef struct {

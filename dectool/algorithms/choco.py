@@ -12,6 +12,7 @@ from dectool.algorithms._needs import Needs, broken
 from dectool.communicator import Communicator
 from dectool.errors import ArgumentError, TopologyError
 from dectool.topology import Topology
+from dectool.topology._guards import need_topology
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ def choco_gamma(topology: Topology, contraction: float) -> float:
 
     Raises:
         ArgumentError: ``contraction`` is not in (0, 1].
+        ArgumentTypeError: ``topology`` is no Topology.
         TopologyError: W is not symmetric and doubly stochastic, or does not average.
 
     Example:
@@ -152,6 +154,7 @@ def choco_gamma(topology: Topology, contraction: float) -> float:
         A. Koloskova, S. Stich & M. Jaggi, Decentralized stochastic optimization and gossip
         algorithms with compressed communication, ICML 2019, Theorem 2.
     """
+    need_topology("choco_gamma", topology)
     if not 0.0 < contraction <= 1.0:
         raise ArgumentError(
             f"choco_gamma: contraction={contraction} must be above 0 and at most 1; "

@@ -59,6 +59,11 @@ def test_the_gamma_of_the_theorem_is_for_weights_of_the_theorem(graph, reason):
         algorithms.choco_gamma(graph, 0.5)
 
 
+def test_the_gamma_of_the_theorem_is_for_a_topology():
+    with pytest.raises(ArgumentTypeError, match="topology must be a Topology, got str"):
+        algorithms.choco_gamma("ring", 0.5)
+
+
 def test_compressors_may_be_given_by_name():
     one = algorithms.get("choco", lr=0.02, gamma=0.3, compressor="topk:2")
     assert one == algorithms.CHOCO(lr=0.02, gamma=0.3, compressor=compression.TopK(2))
