@@ -23,6 +23,7 @@
 #define WARM 2
 
 static uint64_t *written, *summed, *arrived, meetings;
+static double *times; /* of each process */
 static char *memory;
 static int ranks, me, cores;
 
@@ -68,6 +69,20 @@ static void average(float *restrict out, const float *restrict a, const float *r
             out[i] = a[i] * 0.25f + b[i] * 0.25f + c[i] * 0.5f;
 }
 
+/* Wait for all and return the longest that any has taken since its `start`: one that had no core
+   when all were let go has a late start. */
+static double longest(double start)
+{
+    double most = 0;
+    barrier();
+    times[me * LINE] = microseconds() - start;
+    barrier();
+    for (int rank = 0; rank < ranks; rank++)
+        most = times[rank * LINE] > most ? times[rank * LINE] : most;
+    barrier();
+    return most;
+}
+
 /* Average once; `done` chunks have gone through the rings before. */
 static void exchange(char *out, const char *own, size_t bytes, size_t chunk, uint64_t depth,
                      uint64_t done)
@@ -104,10 +119,10 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(double *times)
+static double median(double *values)
 {
-    qsort(times, BLOCKS, sizeof *times, ascending);
-    return times[BLOCKS / 2];
+    qsort(values, BLOCKS, sizeof *values, ascending);
+    return values[BLOCKS / 2];
 }
 
 int main(int count, char **words)
@@ -118,7 +133,7 @@ int main(int count, char **words)
     uint64_t depth = (uint64_t)atol(words[4]), done = 0;
     int calls = atoi(words[5]);
     cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    size_t counters = sizeof(uint64_t) * LINE * MOST, size = 3 * counters + (size_t)ranks * depth * chunk;
+    size_t counters = sizeof(uint64_t) * LINE * MOST, size = 4 * counters + (size_t)ranks * depth * chunk;
     char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return 1;
@@ -126,7 +141,8 @@ int main(int count, char **words)
     written = (uint64_t *)shared;
     summed = (uint64_t *)(shared + counters);
     arrived = (uint64_t *)(shared + 2 * counters);
-    memory = shared + 3 * counters;
+    times = (double *)(shared + 3 * counters);
+    memory = shared + 4 * counters;
     for (int rank = 1; rank < ranks && me == 0; rank++) {
         pid_t child = fork();
         if (child < 0)
@@ -148,8 +164,7 @@ int main(int count, char **words)
             }
             memcpy(out, x, bytes);
         }
-        barrier();
-        copies[block] = (microseconds() - start) / calls;
+        copies[block] = longest(start) / calls;
         for (int call = -WARM; call < calls; call++, swap = x, x = out, out = swap) {
             if (call == 0) {
                 barrier();
@@ -158,8 +173,7 @@ int main(int count, char **words)
             exchange(out, x, bytes, chunk, depth, done);
             done += bytes / chunk;
         }
-        barrier();
-        averages[block] = (microseconds() - start) / calls;
+        averages[block] = longest(start) / calls;
     }
     if (me == 0) {
         printf("%.3f %.3f\n", median(averages), median(copies));
