@@ -4,6 +4,9 @@ The rivals are mpi4py's ``Isend``/``Irecv`` with an average in NumPy, the same w
 ``Ineighbor_alltoall``, and the limit that memory sets: the time in which all ranks at once copy as
 many bytes as an average of d neighbours must read and write, which is (3 + d) / 2 copies (one's
 own value is read and written for the neighbours, d values are read, the result is written).
+
+How fast cores exchange what they have written depends on where they are, and a virtual machine's
+are moved while it runs. So all cases are measured in several passes, minutes from first to last.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ GRAPHS: dict[str, Callable[[int], topology.Topology]] = {
     "exponential": topology.exponential,
 }
 RANKS = (2, 4)
-REPETITIONS = 9
+PASSES, REPETITIONS = 7, 2
+"""How often all cases are measured, each time in new jobs, and how often a case is in a pass."""
+
 LARGE = 1 << 20
 WARM = 2
 """Calls before a block is timed: at first the caches hold what the rival before has left there."""
@@ -36,8 +41,8 @@ def calls_of(size: int) -> int:
     return max(3, min(300, (1 << 26) // size))
 
 
-def program(comm: Any, size: int) -> dict[str, float]:
-    """Return the median seconds of each candidate; a round lasts until all ranks are through."""
+def program(comm: Any, size: int) -> dict[str, list[float]]:
+    """Return the seconds of each candidate; a round lasts until all ranks are through."""
     from mpi4py import MPI
 
     graph = comm.topology
@@ -101,27 +106,33 @@ def program(comm: Any, size: int) -> dict[str, float]:
             if repetition:
                 seconds[name].append(slowest)
     neighborhood.Free()
-    return {name: median(times) for name, times in seconds.items()}
+    return seconds
 
 
 def measure(tell: Callable[[str], None]) -> tuple[list[Row], list[str]]:
-    """Measure all sizes, graphs and numbers of ranks."""
+    """Measure all sizes, graphs and numbers of ranks, in turn."""
+    found: dict[tuple[int, str, int], dict[str, list[float]]] = {}
+    for turn in range(PASSES):
+        for n in RANKS:
+            with dectool.Cluster(n=n, backend="mpi") as cluster:
+                for name, make in GRAPHS.items():
+                    for size in SIZES:
+                        tell(f"pass {turn + 1} of {PASSES}: {name} of {n}, {_bytes(size)}")
+                        run = cluster.run(program, topology=make(n), args=(size,))
+                        case = found.setdefault((n, name, size), {})
+                        for candidate, seconds in run.values[0].items():
+                            case.setdefault(candidate, []).extend(seconds)
     rows = []
-    for n in RANKS:
-        with dectool.Cluster(n=n, backend="mpi") as cluster:
-            for name, make in GRAPHS.items():
-                graph = make(n)
-                neighbors = len([rank for rank in graph.in_neighbors(0) if rank != 0])
-                for size in SIZES:
-                    case = f"{name} of {n}, {_bytes(size)}"
-                    tell(case)
-                    found = cluster.run(program, topology=graph, args=(size,)).values[0]
-                    rows += _rows(case, found, size, neighbors)
+    for (n, name, size), candidates in found.items():
+        medians = {candidate: median(seconds) for candidate, seconds in candidates.items()}
+        neighbors = len(GRAPHS[name](n).in_neighbors(0))
+        rows += _rows(f"{name} of {n}, {_bytes(size)}", medians, size, neighbors)
     return rows, [
         "by hand: Isend/Irecv and an average in NumPy, into arrays that are kept.",
         "alltoall: Ineighbor_alltoall and the same average.",
         "memory: (3 + d)/2 times a copy by all ranks at once, d being the neighbours of a rank.",
-        "Each round averages the result of the one before; medians of 9, until all are through.",
+        "Each round averages the result of the one before and lasts until all are through; medians "
+        f"of {REPETITIONS} blocks of rounds in each of {PASSES} passes.",
     ]
 
 
