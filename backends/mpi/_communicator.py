@@ -19,7 +19,7 @@ from dectool.backends.mpi._window import MPIStore
 from dectool.communicator import Channel, NeighborPlan, Parcel, Pending
 from dectool.communicator._cells import Opening, Store
 from dectool.communicator._parcel import Buffer, Layout
-from dectool.kernels import empty
+from dectool.kernels import empty, empty_like
 
 
 @final
@@ -79,14 +79,12 @@ class MPICommunicator(NearCollectives):
         number: int,
     ) -> Sequence[Buffer]:
         engine = self._engine
-        described = describe(layout, buffers)
         # The first call goes by message: many operations are called only once.
-        if number and described.kinds is not None and not engine.in_background:
-            size = described.room(buffers)
-            exchange = self._exchange(plan, channel, size)
+        if number and not engine.in_background:
+            exchange = self._exchange(plan, layout, buffers, channel)
             if exchange is not None and not engine.expects(exchange.sources, channel):
-                out = tuple([empty(b.shape, b.dtype) for b in buffers if isinstance(b, np.ndarray)])
-                state = exchange.start(engine, number, described, buffers, out)
+                out = _room_for(cast("tuple[np.ndarray[Any, Any], ...]", buffers))
+                state = exchange.start(engine, number, buffers, out)
                 if state == DONE:
                     return out
                 if state == WAITING:
@@ -126,23 +124,27 @@ class MPICommunicator(NearCollectives):
             return (average.result,)
         return self._reduce(mine, [receipt.content for receipt in receipts], plan)
 
-    def _exchange(self, plan: NeighborPlan, channel: Channel, size: int) -> Exchange | None:
+    def _exchange(
+        self, plan: NeighborPlan, layout: Layout, buffers: tuple[Buffer, ...], channel: Channel
+    ) -> Exchange | None:
         """Return how to average in shared memory, if all neighbours can."""
-        known = plan.route
-        if (
-            known is not None
-            and known.version == self._engine.boards.version
-            and known.channel is channel
-            and known.capacity >= size
-        ):
-            return cast(Exchange, known)
-        world = replace(
-            plan,
-            destinations=tuple(map(self._world, plan.destinations)),
-            sources=tuple(map(self._world, plan.sources)),
-        )
-        plan.route = exchange_of(self._engine, world, channel, size)
-        return cast("Exchange | None", plan.route)
+        known = cast("Exchange | None", plan.route)
+        if known is not None and known.is_for(layout, channel):
+            return known
+        described = describe(layout, buffers)
+        if described.kinds is None:
+            return None
+        if known is None or not known.prepare(layout, described, buffers, channel):
+            world = replace(
+                plan,
+                destinations=tuple(map(self._world, plan.destinations)),
+                sources=tuple(map(self._world, plan.sources)),
+            )
+            size = described.room(buffers)
+            plan.route = known = exchange_of(self._engine, world, channel, size)
+            if known is not None:
+                known.prepare(layout, described, buffers, channel)
+        return known
 
     def _await_exchange(
         self,
@@ -196,3 +198,7 @@ class MPICommunicator(NearCollectives):
 
     def _forget(self, seconds: float) -> None:
         self._start += seconds
+
+
+def _room_for(buffers: tuple[np.ndarray[Any, Any], ...]) -> tuple[np.ndarray[Any, Any], ...]:
+    return (empty_like(buffers[0]),) if len(buffers) == 1 else tuple(map(empty_like, buffers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from dectool.backends.mpi._boards import (
 )
 from dectool.backends.mpi._engine import Engine, Receipt
 from dectool.communicator import Channel, NeighborPlan, Parcel
-from dectool.communicator._parcel import Buffer
+from dectool.communicator._parcel import Buffer, Layout
 
 PATIENCE, CROWDED_PATIENCE = 50_000, 5_000
 """Nanoseconds that a call may spin before everything else goes on; with more ranks than cores."""
@@ -38,24 +39,30 @@ class Exchange:
     """
 
     __slots__ = (
+        "_boards",
         "_box",
+        "_bytes",
+        "_channel",
+        "_described",
         "_lanes",
+        "_layout",
         "_messages",
         "_native",
         "_patience",
-        "capacity",
-        "channel",
+        "_version",
         "sources",
-        "version",
     )
 
     def __init__(self, boards: Boards, box: Outbox, plan: NeighborPlan, channel: Channel) -> None:
+        self._boards = boards
+        self._version = boards.version
         self._box = box
-        self.channel = channel
+        self._channel = channel
         self.sources = plan.sources
-        self.capacity = box.board.capacity
         self._messages = len(plan.destinations)
-        self.version = boards.version
+        self._layout: Layout | None = None
+        self._described: tuple[Any, ...] = ()
+        self._bytes = 0
         self._patience = CROWDED_PATIENCE if boards.crowded else PATIENCE
         self._lanes = [boards.read[source, channel] for source in plan.sources]
         self._native = native.Exchange(
@@ -67,29 +74,46 @@ class Exchange:
             boards.crowded,
         )
 
+    def is_for(self, layout: Layout, channel: Channel) -> bool:
+        """Tell whether it was last prepared for this layout, and all boards are as they were."""
+        return (
+            self._layout is layout
+            and self._channel is channel
+            and self._version == self._boards.version
+        )
+
+    def prepare(
+        self, layout: Layout, described: Description, buffers: tuple[Buffer, ...], channel: Channel
+    ) -> bool:
+        """Be ready for what has this layout; tell whether that can be."""
+        if (
+            self._channel is not channel
+            or self._version != self._boards.version
+            or self._box.board.capacity < described.room(buffers)
+        ):
+            return False
+        self._layout = layout
+        self._described = tuple(described)
+        self._bytes = self._messages * sum(buffer.nbytes for buffer in buffers)
+        return True
+
     def start(
-        self,
-        engine: Engine,
-        number: int,
-        described: Description,
-        buffers: tuple[Buffer, ...],
-        out: tuple[Buffer, ...],
+        self, engine: Engine, number: int, buffers: tuple[Buffer, ...], out: tuple[Buffer, ...]
     ) -> int:
         """Write one's own value, and sum what is there.
 
         Returns:
             DONE, WAITING (then :meth:`go_on`), or BUSY: nothing was done, as readers are behind.
         """
-        low, high, packed, kinds = described
-        args = (number, low, high, packed, kinds, buffers, out, self._patience)
-        state: int = self._native.start(*args)
+        start, described, patience = self._native.start, self._described, self._patience
+        state: int = start(number, *described, buffers, out, patience)
         if state == BUSY:
             until = time.monotonic() + BUSY_LIMIT
             engine.block(lambda: self._box.has_room or time.monotonic() > until, list)
-            state = self._native.start(*args)
+            state = start(number, *described, buffers, out, patience)
         if state != BUSY:
             engine.messages += self._messages
-            engine.bytes += self._messages * sum(buffer.nbytes for buffer in buffers)
+            engine.bytes += self._bytes
         return WAITING if state == DISAGREE else state
 
     def go_on(self, engine: Engine, mine: Parcel) -> tuple[bool, dict[int, Parcel]]:
@@ -118,7 +142,7 @@ class Exchange:
             slots = self._native.slots()
             absent = [p for p, slot in enumerate(slots) if slot < 0 and p not in by_message]
             return [
-                Receipt(self.sources[position], self.channel)
+                Receipt(self.sources[position], self._channel)
                 for position in absent or [self._native.missing]
             ]
 

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dectool.communicator._arrays import Leaf, columns
 from dectool.communicator._parcel import Buffer, Layout, Phantom, join, unpack
 
@@ -150,6 +152,8 @@ class Coded:
 
 def is_payload(x: Any) -> bool:
     """Tell whether ``x`` is compressed already."""
+    if type(x) is np.ndarray:
+        return False
     if isinstance(x, Coded):
         return True
     # Whoever has a payload has imported what made it.

@@ -24,7 +24,7 @@ from dectool.kernels._minmax import (
     minmax8_size as minmax8_size,
     minmax8_steps as minmax8_steps,
 )
-from dectool.kernels._room import empty as empty
+from dectool.kernels._room import empty as empty, empty_like as empty_like
 from dectool.kernels._sums import (
     pack_signs as pack_signs,
     row_sums as row_sums,
@@ -49,6 +49,7 @@ __all__ = [
     "dequantise_levels",
     "divide",
     "empty",
+    "empty_like",
     "float16_to_float32",
     "float32_to_bfloat16",
     "float32_to_float16",

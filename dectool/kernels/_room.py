@@ -44,7 +44,7 @@ class _Room:
                 del self._kept[0]
             index = len(self._kept) - 1
         memory: Array = self._kept[index].view(kind)
-        return memory.reshape(shape)
+        return memory if len(shape) == 1 else memory.reshape(shape)
 
     def empty(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
         """Return an array, from the memory that is kept unless another thread is at it."""
@@ -74,3 +74,14 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Array:
         True
     """
     return _ROOM.empty(shape, np.dtype(dtype))
+
+
+def empty_like(x: Array) -> Array:
+    """Return an array of the shape and dtype of another, with any content.
+
+    Example:
+        >>> empty_like(np.ones((2, 3), np.float32)).shape
+        (2, 3)
+    """
+    shape, kind = x.shape, x.dtype
+    return np.empty(shape, kind) if x.nbytes < SMALLEST else _ROOM.empty(shape, kind)
