@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dectool.algorithms import Algorithm
 from dectool.errors import ArgumentError, ArgumentTypeError
 from dectool.history import History
 from dectool.problems import Problem
+
+if TYPE_CHECKING:
+    from dectool.algorithms import Algorithm
 
 NAME = "checkpoint.npz"
 """The file in a folder that is given as a checkpoint."""

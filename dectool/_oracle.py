@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dectool.algorithms import Algorithm
 from dectool.communicator import Communicator
 from dectool.errors import ArgumentError
 from dectool.problems import DataProblem, Problem
+
+if TYPE_CHECKING:
+    from dectool.algorithms import Algorithm
 
 
 class Oracle:

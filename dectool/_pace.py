@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dectool.algorithms import Algorithm, State
 from dectool.communicator import Communicator
 from dectool.errors import ArgumentError, ArgumentTypeError, LivelockError, UnsupportedOperation
 
-Step = Callable[[int, State], State]
-Observe = Callable[[int, State], None]
+if TYPE_CHECKING:
+    from dectool.algorithms import Algorithm, State
+
+Step = Callable[[int, "State"], "State"]
+Observe = Callable[[int, "State"], None]
 
 _MOST_AT_ONE_TIME = 10_000
 _RECORDS = 100
@@ -95,6 +97,8 @@ def checked_duration(
     Raises:
         ArgumentError: Not one of steps and duration, or what does not go with it.
     """
+    from dectool.algorithms import Algorithm
+
     if (steps is None) == (duration is None):
         raise ArgumentError(
             f"steps={steps} and duration={duration}: give one, steps=500 or (where ranks "

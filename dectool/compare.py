@@ -15,7 +15,6 @@ import numpy as np
 
 from dectool._progress import progress_bar
 from dectool._text import nearest
-from dectool.algorithms import Algorithm
 from dectool.comparison import Comparison as Comparison, Run
 from dectool.errors import ArgumentError, ArgumentTypeError, BackendError, DectoolError
 from dectool.metrics import COLUMNS
@@ -25,6 +24,7 @@ from dectool.solve import Stop, check_numbers, solve, stop_rule
 from dectool.topology import Schedule, Topology
 
 if TYPE_CHECKING:
+    from dectool.algorithms import Algorithm
     from dectool.sim import ComputeModel, Fault, NetworkModel
 
 Graph = Topology | Schedule
@@ -266,6 +266,8 @@ def _named(what: str, given: Any, name: Callable[[Any], str]) -> dict[str, Any]:
     if not members:
         raise ArgumentError(f"{what} is empty; there is nothing to compare")
     if what == "algorithms":
+        from dectool.algorithms import Algorithm
+
         for key, value in members.items():
             if not isinstance(value, Algorithm):
                 raise ArgumentTypeError(

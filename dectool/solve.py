@@ -15,7 +15,6 @@ from dectool._pace import by_steps, by_time, check_pace, checked_duration
 from dectool._progress import progress_bar
 from dectool._recorder import Recorder
 from dectool._text import nearest
-from dectool.algorithms import Algorithm, State, check_needs
 from dectool.cluster import TIMEOUT, Cluster
 from dectool.communicator import Communicator
 from dectool.errors import ArgumentError, ArgumentTypeError, UnsupportedOperation
@@ -26,6 +25,7 @@ from dectool.run import DETECTION, start as start_run
 from dectool.topology import Schedule, Topology, as_schedule
 
 if TYPE_CHECKING:
+    from dectool.algorithms import Algorithm, State
     from dectool.sim import ComputeModel, Fault, NetworkModel
 
 Stop = Mapping[str, float] | Callable[[dict[str, float]], bool]
@@ -130,6 +130,8 @@ def solve(
         >>> h.status, round(float(h.x[0, 0]), 5)
         ('stopped', 1.0)
     """
+    from dectool.algorithms import State, check_needs
+
     counted = {"record_every": record_every, "resume": resume, "checkpoint": checkpoint}
     limit = checked_duration(algorithm, steps, duration, record_interval, counted)
     steps = steps if limit is None else limit.records
@@ -306,6 +308,8 @@ def _checked(
     record_every: int,
     batch_size: int | None,
 ) -> Schedule:
+    from dectool.algorithms import Algorithm
+
     if not isinstance(algorithm, Algorithm):
         hint = "make an instance, such as algorithms.EXTRA(lr=0.1)"
         raise ArgumentTypeError(f"algorithm is {algorithm!r}; {hint}")

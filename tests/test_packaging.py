@@ -112,6 +112,8 @@ print(*sys.modules)
     loaded = set(result.stdout.split())
     assert "dectool.errors" in loaded
     assert loaded & OPTIONAL == set()
+    rooms = {f"dectool.{name}" for name in ("algorithms", "compression", "sim", "theory")}
+    assert loaded & rooms == set(), "import dectool must stay light"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
