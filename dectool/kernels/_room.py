@@ -27,24 +27,31 @@ class _Room:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: list[Array] = [np.empty(0, np.uint8)]
-        # Counted in the same way as below, so that it holds for any version of Python.
-        self._unused = self._references(0)
+        self._unused = -1
+        # Counted by the same code as later, so that it holds for any version of Python.
+        self._unused = self._search(0)[1]
         self._kept.clear()
+
+    def _search(self, size: int) -> tuple[Array | None, int]:
+        """Return memory of this size that is free, and the references to what was seen last."""
+        count = 0
+        for memory in self._kept:
+            if memory.nbytes == size:
+                count = sys.getrefcount(memory)
+                if count == self._unused:
+                    return memory, count
+        return None, count
 
     def find(self, shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> Array:
         """Return an array of ``size`` bytes."""
-        for index in range(len(self._kept)):
-            if self._kept[index].nbytes == size and self._references(index) == self._unused:
-                break
-        else:
-            self._kept.append(np.empty(size, np.uint8))
+        memory, _ = self._search(size)
+        if memory is None:
+            memory = np.empty(size, np.uint8)
+            self._kept.append(memory)
             while len(self._kept) > MOST or sum(m.nbytes for m in self._kept) > LARGEST:
-                if len(self._kept) == 1:
-                    return self._kept.pop().view(kind).reshape(shape)
                 del self._kept[0]
-            index = len(self._kept) - 1
-        memory: Array = self._kept[index].view(kind)
-        return memory if len(shape) == 1 else memory.reshape(shape)
+        shown: Array = memory.view(kind)
+        return shown if len(shape) == 1 else shown.reshape(shape)
 
     def empty(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
         """Return an array, from the memory that is kept unless another thread is at it."""
@@ -55,9 +62,6 @@ class _Room:
             return self.find(shape, kind, size)
         finally:
             self._lock.release()
-
-    def _references(self, index: int) -> int:
-        return sys.getrefcount(self._kept[index])
 
 
 _ROOM = _Room()
