@@ -342,7 +342,7 @@ class Engine:
             if idle < _SPINS and not self.failed:
                 if idle == 1:
                     spinning = time.monotonic()
-                if idle % 16 == 0:
+                if self.boards.crowded or idle % 16 == 0:
                     os.sched_yield()
                     # With more processes than cores, to look may take milliseconds.
                     if time.monotonic() - spinning > _SPINNING:
